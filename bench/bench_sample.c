@@ -77,13 +77,13 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: bench_sample DATABASE TASK [threads [config]]\n");
         return 2;
     }
-    if (pith__rdb_open(&rdb, argv[1], &pith__allocator_default, &err)) {
+    if (pith__rdb_open(&rdb, argv[1], NULL, &pith__allocator_default, &err)) {
         fprintf(stderr, "%s\n", err.message);
         return 1;
     }
     const pith__trainer_question question = { &rdb, { argv[2], strlen(argv[2]) } };
     const pith_str config = { argc > 4 ? argv[4] : NULL, argc > 4 ? strlen(argv[4]) : 0 };
-    if (pith__trainer_create(&s.r, &question, 1, config, 1, &pith__allocator_default, &err)) {
+    if (pith__trainer_create(&s.r, &question, 1, config, 1, NULL, &pith__allocator_default, &err)) {
         fprintf(stderr, "%s\n", err.message);
         return 1;
     }

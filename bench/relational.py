@@ -40,7 +40,7 @@ POOL = 16  # batches whose sequences are sorted by length
 # ---- Pith ----
 
 class State(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_int64) for n in ("step", "steps", "parameters", "rows")] + [("cells", ctypes.c_uint64)] + \
+    _fields_ = [("size", ctypes.c_size_t)] + [(n, ctypes.c_int64) for n in ("step", "steps", "parameters", "rows")] + [("cells", ctypes.c_uint64)] + \
         [(n, ctypes.c_int32) for n in ("target", "outputs")]
 
 
@@ -53,14 +53,14 @@ class Pith:
     def __init__(self, library, database, config):
         self.lib, self.error, self.database, self.model = ctypes.CDLL(str(library)), pith_ctypes.Error(), ctypes.c_void_p(), ctypes.c_void_p()
         self.call("database_open", ctypes.byref(self.database), str(database).encode(), None)
-        self.call("relational_create", ctypes.byref(self.model), self.database, b"returned", json.dumps(config).encode(), ctypes.c_uint64(1))
+        self.call("relational_create", ctypes.byref(self.model), self.database, b"returned", json.dumps(config).encode(), ctypes.c_uint64(1), None)
 
     def call(self, name, *arguments):
         if getattr(self.lib, f"pith_{name}")(*arguments, ctypes.byref(self.error)):
             raise SystemExit(self.error.message.decode())
 
     def state(self):
-        state = State()
+        state = State(ctypes.sizeof(State))
         self.lib.pith_relational_get_state(ctypes.byref(state), self.model)
         return state
 

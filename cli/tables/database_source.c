@@ -15,23 +15,18 @@ typedef struct source_making {
     pith_embed_options embed;
 } source_making;
 
-static void source_text(void *user, const char *text, size_t size) {
-    output_write(user, text, size);
-}
-
-static int source_bytes(void *user, const void *data, size_t size) {
-    return output_write(user, data, size) ? 0 : 1;
-}
-
 static pith_status source_embed(void *user, float *vectors, const pith_str *texts, size_t count,
                                 pith_error *err) {
     const source_making *m = user;
     return pith_embed(vectors, m->model, texts, count, &m->embed, err);
 }
 
-static void source_progress(void *user, const char *what, size_t done, size_t total) {
+/* Rows, of which the total is not known, are left out. */
+static void source_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     (void)user;
-    fprintf(stderr, "\r%s: %zu of %zu%s", what, done, total, done == total ? "\n" : "");
+    if (!total) return;
+    fprintf(stderr, "\r%s: %llu of %llu%s", what, (unsigned long long)done,
+            (unsigned long long)total, done == total ? "\n" : "");
 }
 
 static void source_warn(void *user, const char *text) {
@@ -49,18 +44,18 @@ static int source_make(const command *c, const database_making *how, const char 
     int code = EXIT_DONE;
     options.schema = how->schema;
     options.warn = source_warn;
-    options.user = &m;
-    if (isatty(STDERR_FILENO) == 1) options.progress = source_progress;
+    options.call.user = &m;
+    if (isatty(STDERR_FILENO) == 1) options.call.progress = source_progress;
     if (how->embedder && strcmp(how->embedder, "hash") != 0) {
-        open.log = &warnings;
-        m.embed.threads = how->threads;
+        open.call.log = &warnings;
+        m.embed.call.threads = how->threads;
         if (pith_model_open(&m.model, how->embedder, &open, &err))
             return fail_model(c, &err, how->embedder);
         embedder.dim = pith_embed_dim(m.model, &m.embed);
         options.embedder = &embedder;
     }
-    if (pith_database_make(unpacked->source ? unpacked->source : source, &options, source_bytes,
-                           out, &err))
+    const pith_writer writer = output_writer(out);
+    if (pith_database_make(unpacked->source ? unpacked->source : source, &options, &writer, &err))
         code = parquet_fail(unpacked, c, source, err.message);
     pith_model_close(m.model);
     return code;
@@ -70,11 +65,13 @@ int database_source_make(const command *c, const database_making *how, const cha
                          bool draft, output *out) {
     pith_error err = PITH_ERROR_INIT;
     parquet_tables unpacked;
+    const pith_writer writer = output_writer(out);
     int code = parquet_unpack(&unpacked, c, source, how->python);
     if (!code && !draft)
         code = source_make(c, how, source, &unpacked, out);
-    else if (!code && pith_database_draft(unpacked.source ? unpacked.source : source, source_text,
-                                          out, &err))
+    else if (!code &&
+             pith_database_draft(unpacked.source ? unpacked.source : source, NULL, &writer, &err) &&
+             !out->error) /* else output_close tells */
         code = parquet_fail(&unpacked, c, source, err.message);
     parquet_remove(&unpacked);
     return code;

@@ -27,7 +27,8 @@ int export_relational(const command *c, const char *directory, const char *path,
     if (!code) code = run_needs_network(&run, c, "an exported network");
     if (!code) code = model_out_place(out, c, directory, path, force);
     if (!code) {
-        const pith_status status = pith_relational_export(run.model, model_out_put, out, &err);
+        const pith_writer writer = model_out_writer(out);
+        const pith_status status = pith_relational_export(run.model, &writer, &err);
         code = model_out_close(out, status, &err);
     }
     run_close(&run);

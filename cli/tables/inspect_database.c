@@ -135,15 +135,12 @@ static int database_draw(const command *c, const json_t *d, const char *path, co
     return output_close(&out, c, !wrong, code);
 }
 
-static void database_take(void *user, const char *text, size_t size) {
-    bytes_add(user, text, size);
-}
-
 static int database_describe(const command *c, const char *path, bytes *text) {
     pith_error err = PITH_ERROR_INIT;
     pith_database *database;
     if (pith_database_open(&database, path, NULL, &err)) return fail(c, "%s", err.message);
-    const pith_status status = pith_database_describe(database, database_take, text, &err);
+    const pith_writer writer = bytes_writer(text);
+    const pith_status status = pith_database_describe(database, NULL, &writer, &err);
     pith_database_close(database);
     return status ? fail(c, "%s", err.message) : EXIT_DONE;
 }

@@ -118,7 +118,7 @@ static int plot_compare(const void *a, const void *b) {
 
 /* The answers of a part in ascending order, from malloc. */
 static int plot_ask(plot_answer **answers, size_t *count, const relational_run *run,
-                    const command *c, int32_t split, int32_t threads) {
+                    const command *c, int32_t split, const pith_call *call) {
     pith_error err = PITH_ERROR_INIT;
     *answers = NULL;
     pith_status status = pith_relational_part(NULL, NULL, count, run->model, split, &err);
@@ -126,7 +126,7 @@ static int plot_ask(plot_answer **answers, size_t *count, const relational_run *
     double *labels = grow(NULL, *count * sizeof *labels);
     float *said = grow(NULL, *count * sizeof *said);
     if (!status) status = pith_relational_part(rows, labels, count, run->model, split, &err);
-    if (!status) status = pith_relational_predict(said, run->model, rows, *count, threads, &err);
+    if (!status) status = pith_relational_predict(said, run->model, rows, *count, call, &err);
     if (!status) {
         *answers = grow(NULL, *count * sizeof **answers);
         for (size_t i = 0; i < *count; i++) (*answers)[i] = (plot_answer){ said[i], labels[i] };
@@ -215,13 +215,14 @@ static int plot_calibration(const relational_run *run, const command *c, const p
     return plot_close(&out, path, c);
 }
 
-int plot_answers(const relational_run *run, const command *c, int32_t split, int32_t threads) {
-    pith_relational_state state;
+int plot_answers(const relational_run *run, const command *c, int32_t split,
+                 const pith_call *call) {
+    pith_relational_state state = PITH_RELATIONAL_STATE_INIT;
     plot_answer *answers;
     size_t count;
     pith_relational_get_state(&state, run->model);
     if (state.outputs != 1) return EXIT_DONE;
-    int code = plot_ask(&answers, &count, run, c, split, threads);
+    int code = plot_ask(&answers, &count, run, c, split, call);
     const bool yes = state.target == PITH_TARGET_BOOLEAN;
     if (!code && count && yes) code = plot_roc(run, c, answers, count);
     if (!code && count) code = plot_calibration(run, c, answers, count, yes);

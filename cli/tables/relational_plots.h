@@ -11,7 +11,7 @@
 int plot_loss(const relational_run *run, const command *c);
 /* roc.svg and calibration.svg of the rows of a part (pith_relational_split), for answers that are
  * probabilities of yes; for numbers and ranks calibration.svg alone. */
-int plot_answers(const relational_run *run, const command *c, int32_t split, int32_t threads);
+int plot_answers(const relational_run *run, const command *c, int32_t split, const pith_call *call);
 /* importance.svg: rises as pith eval --json prints them. */
 int plot_importance(const relational_run *run, const command *c, const json_t *rises);
 

@@ -61,30 +61,26 @@ int run_load(relational_run *run, const command *c, const char *name, bool *ther
     *there = data != NULL;
     if (!data && errno != ENOENT) code = fail(c, "%s: %s", path, strerror(errno));
     if (data && pith_relational_load_over(&run->model, (const pith_database *const *)run->databases,
-                                          run->database_count, data, size, &err))
+                                          run->database_count, data, size, NULL, &err))
         code = fail(c, "%s: %s", path, err.message);
     free(data);
     free(path);
     return code;
 }
 
-static int run_write(void *user, const void *data, size_t size) {
-    return output_write(user, data, size) ? 0 : 1;
-}
-
 /* Writes a file of the run with a function of the library, or from text. */
 static int run_put(const relational_run *run, const command *c, const char *name,
-                   pith_status (*save)(const pith_relational *,
-                                       int (*)(void *, const void *, size_t), void *, pith_error *),
+                   pith_status (*save)(const pith_relational *, const pith_writer *, pith_error *),
                    pith_str text) {
     char *path = run_file(run->path, name);
     pith_error err = PITH_ERROR_INIT;
     output out;
     int code = output_open(&out, c, path, NULL);
     if (!code) {
+        const pith_writer writer = output_writer(&out);
         if (!save)
             output_write(&out, text.data, text.size);
-        else if (save(run->model, run_write, &out, &err))
+        else if (save(run->model, &writer, &err))
             code = fail(c, "%s", err.message);
         code = output_close(&out, c, code == EXIT_DONE, code);
     }
@@ -251,7 +247,7 @@ static int run_follow(relational_run *run, const command *c, const char *databas
              "same arguments writes it",
              c->name, path, database);
     else if (pith_database_open(&kept, path, NULL, &err) ||
-             pith_database_follow(run->databases[0], kept, &err))
+             pith_database_follow(run->databases[0], kept, NULL, &err))
         code = fail(c, "%s: %s", database, err.message);
     pith_database_close(kept);
     free(path);
@@ -287,7 +283,7 @@ static int run_load_baseline(relational_run *run, const command *c) {
     size_t size;
     void *data = run_bytes(path, &size);
     int code = data ? EXIT_DONE : fail(c, "%s: %s", path, strerror(errno));
-    if (data && pith_relational_load_baseline(run->model, data, size, 0, &err))
+    if (data && pith_relational_load_baseline(run->model, data, size, NULL, &err))
         code = fail(c, "%s: %s", path, err.message);
     free(data);
     free(path);
@@ -345,7 +341,7 @@ void run_tell_better(const relational_run *run, const command *c) {
 }
 
 void run_close(relational_run *run) {
-    pith_relational_close(run->model);
+    pith_relational_destroy(run->model);
     while (run->database_count) pith_database_close(run->databases[--run->database_count]);
     free(run->databases);
     json_decref(run->about);

@@ -12,7 +12,7 @@
 typedef struct eval_settings {
     int split;
     bool json, baseline, importance, plots;
-    int32_t threads;
+    pith_call call;
 } eval_settings;
 
 enum { BASELINES_MOST = 16, IMPORTANCE_ROWS = 1000 };
@@ -140,10 +140,6 @@ static int eval_print(relational_run *run, const eval_settings *s, const eval_re
     return EXIT_DONE;
 }
 
-static void eval_take_text(void *user, const char *text, size_t size) {
-    bytes_add(user, text, size);
-}
-
 /* Questions of the task that have no answer yet, since their windows end after the data. */
 static int64_t eval_left_out(const relational_run *run) {
     bytes text = { NULL, 0, 0 };
@@ -151,7 +147,8 @@ static int64_t eval_left_out(const relational_run *run) {
     size_t i;
     json_t *task, *database = NULL;
     const json_t *name = json_object_get(run->about, "task");
-    if (!pith_database_describe(run->databases[0], eval_take_text, &text, NULL))
+    const pith_writer writer = bytes_writer(&text);
+    if (!pith_database_describe(run->databases[0], NULL, &writer, NULL))
         database = json_loadb(text.data, text.size, 0, NULL);
     json_array_foreach(json_object_get(database, "tasks"), i,
                        task) if (json_equal(json_object_get(task, "name"), name)) count =
@@ -165,16 +162,19 @@ static int eval_measure(eval_result *r, const relational_run *run, const command
                         const eval_settings *s) {
     const int part = eval_parts[s->split];
     pith_error err = PITH_ERROR_INIT;
-    *r = (eval_result){ .importance = s->importance ? json_array() : NULL,
+    *r = (eval_result){ .model = PITH_RELATIONAL_METRICS_INIT,
+                        .importance = s->importance ? json_array() : NULL,
                         .left_out = eval_left_out(run) };
-    if (pith_relational_evaluate(&r->model, run->model, part, s->threads, &err))
+    if (pith_relational_evaluate(&r->model, run->model, part, &s->call, &err))
         return fail(c, "%s", err.message);
     if (s->baseline) {
-        for (int i = 0; i < BASELINES_MOST && pith_baseline_name(i); i++, r->count++)
-            if (pith_baseline_evaluate(&r->baselines[i], run->model, i, part, s->threads, &err))
+        for (int i = 0; i < BASELINES_MOST && pith_baseline_name(i); i++, r->count++) {
+            r->baselines[i] = (pith_relational_metrics)PITH_RELATIONAL_METRICS_INIT;
+            if (pith_baseline_evaluate(&r->baselines[i], run->model, i, part, &s->call, &err))
                 return fail(c, "baseline '%s': %s", pith_baseline_name(i), err.message);
+        }
     }
-    if (s->importance && pith_relational_importance(run->model, part, IMPORTANCE_ROWS, s->threads,
+    if (s->importance && pith_relational_importance(run->model, part, IMPORTANCE_ROWS, &s->call,
                                                     eval_take, r->importance, &err))
         return fail(c, "%s", err.message);
     return EXIT_DONE;
@@ -183,14 +183,14 @@ static int eval_measure(eval_result *r, const relational_run *run, const command
 static int eval_plots(const relational_run *run, const command *c, const eval_settings *s,
                       const eval_result *r) {
     int code = plot_loss(run, c);
-    if (!code) code = plot_answers(run, c, eval_parts[s->split], s->threads);
+    if (!code) code = plot_answers(run, c, eval_parts[s->split], &s->call);
     if (!code && r->importance) code = plot_importance(run, c, r->importance);
     return code;
 }
 
 static int eval_run(int argc, char **argv) {
     const command *c = &command_eval;
-    eval_settings s = { 0 };
+    eval_settings s = { .call = PITH_CALL_INIT };
     eval_result result = { .importance = NULL };
     relational_run run;
     string_list rest = { NULL, 0 };
@@ -217,7 +217,7 @@ static const option options[] = {
     AT(importance, importance),
     AT(plots, plots),
     AT(json, json),
-    AT(threads, threads),
+    AT(threads, call.threads),
     OPTION_SOURCES,
     OPTION_END,
 };

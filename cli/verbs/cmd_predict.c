@@ -13,7 +13,7 @@
 typedef struct predict_settings {
     const char *rows, *output, *inputs, *database;
     database_making making; /* of a source that database names */
-    int32_t threads;
+    pith_call call;
 } predict_settings;
 
 enum { KEY_BYTES = 1 << 16 };
@@ -84,7 +84,7 @@ static int predict_tell_faults(const predict_list *list, const command *c, const
 static int predict_print(const predict_list *list, const float *answers, const relational_run *run,
                          const command *c, const predict_settings *s) {
     output out;
-    pith_relational_state state;
+    pith_relational_state state = PITH_RELATIONAL_STATE_INIT;
     char number[NUMBER_CHARS];
     int code = output_open(&out, c, s->output, NULL);
     if (code) return code;
@@ -111,11 +111,11 @@ static int predict_rows(relational_run *run, const command *c, const predict_set
     predict_list list = { NULL, NULL, NULL, 0, 0 };
     pith_error err = PITH_ERROR_INIT;
     int code = predict_read(&list, c, run, s->rows);
-    pith_relational_state state;
+    pith_relational_state state = PITH_RELATIONAL_STATE_INIT;
     pith_relational_get_state(&state, run->model);
     float *answers = grow(NULL, (list.found * (size_t)state.outputs + 1) * sizeof *answers);
     if (!code &&
-        pith_relational_predict(answers, run->model, list.rows, list.found, s->threads, &err))
+        pith_relational_predict(answers, run->model, list.rows, list.found, &s->call, &err))
         code = fail(c, "%s", err.message);
     if (!code) code = predict_print(&list, answers, run, c, s);
     if (!code && s->inputs)
@@ -134,7 +134,7 @@ static int predict_rows(relational_run *run, const command *c, const predict_set
 
 static int predict_run(int argc, char **argv) {
     const command *c = &command_predict;
-    predict_settings s = { .rows = NULL };
+    predict_settings s = { .call = PITH_CALL_INIT };
     relational_run run;
     string_list rest = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &rest);
@@ -143,7 +143,7 @@ static int predict_run(int argc, char **argv) {
     if (!s.rows) return usage(c, "give the keys of the rows with --rows FILE, one in a line");
     if (!s.database && (option_by_flag(&s.making.schema) || option_by_flag(&s.making.embedder)))
         return usage(c, "--schema and --embedder are those of a source that --database names");
-    s.making.threads = s.threads;
+    s.making.threads = s.call.threads;
     code = run_open_over(&run, c, rest.items[0], s.database, &s.making);
     if (!code && s.inputs) code = run_needs_network(&run, c, "--inputs");
     if (!code) run_tell_better(&run, c);
@@ -160,7 +160,7 @@ static const option options[] = {
     AT(schema_predict, making.schema),
     AT(embedder_predict, making.embedder),
     AT(python, making.python),
-    AT(threads, threads),
+    AT(threads, call.threads),
     AT(output, output),
     AT(inputs, inputs),
     OPTION_SOURCES,

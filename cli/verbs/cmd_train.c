@@ -16,7 +16,8 @@
 
 typedef struct train_settings {
     const char *task, *config, *output, *from;
-    int32_t steps, seed, threads, save_every, evaluate_every;
+    pith_call call;
+    int32_t steps, seed, save_every, evaluate_every;
     int32_t early_stopping; /* -1: the run decides; 0: all steps are taken */
     int model;              /* TRAIN_TRANSFORMER, TRAIN_AUTO */
     bool compare;
@@ -158,7 +159,7 @@ static int train_begin(const relational_run *run, const command *c) {
 
 /* What the number of rows decides: which model is kept, and when the training ends. */
 static train_settings train_plan(const train_settings *s, const relational_run *run) {
-    pith_relational_state state;
+    pith_relational_state state = PITH_RELATIONAL_STATE_INIT;
     pith_error err = PITH_ERROR_INIT;
     train_settings plan = *s;
     size_t validation = 0;
@@ -195,9 +196,9 @@ static double train_loss(const pith_relational_metrics *m) {
 static int train_validate(json_t *line, train_best *best, relational_run *run, const command *c,
                           const train_settings *s) {
     pith_error err = PITH_ERROR_INIT;
-    pith_relational_metrics metrics;
-    pith_relational_state state;
-    if (pith_relational_evaluate(&metrics, run->model, PITH_SPLIT_OF_VALIDATION, s->threads, &err))
+    pith_relational_metrics metrics = PITH_RELATIONAL_METRICS_INIT;
+    pith_relational_state state = PITH_RELATIONAL_STATE_INIT;
+    if (pith_relational_evaluate(&metrics, run->model, PITH_SPLIT_OF_VALIDATION, &s->call, &err))
         return fail(c, "%s", err.message);
     json_t *validation = json_object();
     run_add_metrics(validation, &metrics);
@@ -222,18 +223,18 @@ static int train_find_best(train_best *best, const relational_run *run, const co
                            const train_settings *s) {
     relational_run kept = *run;
     pith_error err = PITH_ERROR_INIT;
-    pith_relational_metrics metrics;
-    pith_relational_state state;
+    pith_relational_metrics metrics = PITH_RELATIONAL_METRICS_INIT;
+    pith_relational_state state = PITH_RELATIONAL_STATE_INIT;
     bool there;
     *best = (train_best){ INFINITY, 0 };
     kept.model = NULL;
     int code = s->keep ? run_load(&kept, c, "best.bin", &there) : EXIT_DONE;
     if (code || !kept.model) return code;
-    if (pith_relational_evaluate(&metrics, kept.model, PITH_SPLIT_OF_VALIDATION, s->threads, &err))
+    if (pith_relational_evaluate(&metrics, kept.model, PITH_SPLIT_OF_VALIDATION, &s->call, &err))
         code = fail(c, "%s", err.message);
     pith_relational_get_state(&state, kept.model);
     if (!code) *best = (train_best){ train_loss(&metrics), state.step };
-    pith_relational_close(kept.model);
+    pith_relational_destroy(kept.model);
     return code;
 }
 
@@ -253,7 +254,7 @@ static int train_stretch(relational_run *run, train_best *best, const command *c
     double loss;
     int code = EXIT_DONE;
     const int64_t from = state->step;
-    if (pith_relational_train(&loss, run->model, until - state->step, s->threads, NULL, &err))
+    if (pith_relational_train(&loss, run->model, until - state->step, &s->call, &err))
         return fail(c, "%s", err.message);
     const double seconds = now_seconds() - begin;
     pith_relational_get_state(state, run->model);
@@ -280,7 +281,7 @@ static int train_create(relational_run *run, const command *c, const train_setti
     for (size_t i = 0; i < count; i++) names[i] = json_string_value(json_array_get(tasks, i));
     if (!code &&
         pith_relational_create_over(&run->model, (const pith_database *const *)run->databases,
-                                    names, count, config, (uint64_t)s->seed, &err))
+                                    names, count, config, (uint64_t)s->seed, &s->call, &err))
         code = fail(c, "%s", err.message);
     void *bytes = !code && s->from ? run_model_bytes(s->from, &size) : NULL;
     if (!code && s->from && !bytes) code = fail(c, "%s: %s", s->from, strerror(errno));
@@ -309,10 +310,9 @@ static int train_baseline(json_t *losses, double *least, const char **best, rela
                           const command *c, const train_settings *s, int32_t baseline) {
     const char *name = pith_baseline_name(baseline);
     pith_error err = PITH_ERROR_INIT;
-    pith_relational_metrics metrics;
-    if (pith_relational_answer_by(run->model, baseline, s->threads, &err) ||
-        pith_relational_evaluate(&metrics, run->model, PITH_SPLIT_OF_VALIDATION, s->threads,
-                                 &err)) {
+    pith_relational_metrics metrics = PITH_RELATIONAL_METRICS_INIT;
+    if (pith_relational_answer_by(run->model, baseline, &s->call, &err) ||
+        pith_relational_evaluate(&metrics, run->model, PITH_SPLIT_OF_VALIDATION, &s->call, &err)) {
         if (err.code != PITH_ERR_UNSUPPORTED)
             return fail(c, "baseline '%s': %s", name, err.message);
         note("pith %s: warning: '%s' is not compared: %s", c->name, name, err.message);
@@ -331,14 +331,14 @@ static int train_own_loss(double *loss, bool *numbers, const relational_run *run
                           const train_settings *s) {
     relational_run kept = *run;
     pith_error err = PITH_ERROR_INIT;
-    pith_relational_metrics metrics;
+    pith_relational_metrics metrics = PITH_RELATIONAL_METRICS_INIT;
     bool there = false;
     kept.model = NULL;
     int code = s->keep ? run_load(&kept, c, "best.bin", &there) : EXIT_DONE;
     if (!code && pith_relational_evaluate(&metrics, there ? kept.model : run->model,
-                                          PITH_SPLIT_OF_VALIDATION, s->threads, &err))
+                                          PITH_SPLIT_OF_VALIDATION, &s->call, &err))
         code = fail(c, "%s", err.message);
-    pith_relational_close(kept.model);
+    pith_relational_destroy(kept.model);
     if (code) return code;
     *loss = train_loss(&metrics);
     *numbers = isnan(metrics.logloss[0]);
@@ -391,7 +391,7 @@ static int train_finish(relational_run *run, const command *c, const train_setti
 
 static int train_model(relational_run *run, const command *c, const train_settings *settings,
                        const char *config) {
-    pith_relational_state state;
+    pith_relational_state state = PITH_RELATIONAL_STATE_INIT;
     train_best best;
     bool there;
     int code = run_load(run, c, "model.bin", &there);
@@ -411,7 +411,7 @@ static int train_model(relational_run *run, const command *c, const train_settin
 
 static int train_run(int argc, char **argv) {
     const command *c = &command_train;
-    train_settings s = { .steps = -1, .early_stopping = -1 };
+    train_settings s = { .call = PITH_CALL_INIT, .steps = -1, .early_stopping = -1 };
     relational_run run = { .path = NULL };
     string_list rest = { NULL, 0 };
     char *config = NULL;
@@ -455,7 +455,7 @@ static const option options[] = {
     AT(early_stopping, early_stopping),
     AT(model_train, model),
     AT(compare_train, compare),
-    AT(threads, threads),
+    AT(threads, call.threads),
     OPTION_END,
 };
 

@@ -25,8 +25,10 @@ extern "C" {
 typedef struct pith_database pith_database;
 
 /* What turns texts into vectors. embed fills vectors, float[count][dim], and returns PITH_OK, or
- * fails with a message in err; it is called on the calling thread, with texts of about the same
- * length. */
+ * fails with a message in err; it is called on the calling thread, with up to 1024 texts of about
+ * the same length. The library cannot end it early: an embed that takes long looks itself at what
+ * ends the call, and returns PITH_ERR_CANCELLED or PITH_ERR_DEADLINE. A plain value: it never
+ * grows. */
 typedef struct pith_text_embedder {
     const char *name; /* is stored in the database */
     size_t dim;       /* 1 to 16384 */
@@ -35,6 +37,8 @@ typedef struct pith_text_embedder {
     void *user;
 } pith_text_embedder;
 
+/* Of the call context, threads, log and profile have no effect. Progress tells "tables" that were
+ * begun, "rows" that were read so far (total 0), and "texts" that have a vector. */
 typedef struct pith_database_options {
     pith_call call;
     const char *schema;                 /* file of the schema; NULL: schema.json of the source if it
@@ -48,28 +52,32 @@ typedef struct pith_database_options {
 
 #define PITH_DATABASE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_database_options)
 
+/* The functions below that take a call context may be given NULL. Log and profile have no effect,
+ * nor has the allocator where a handle brings its own. A call that is ended early leaves handles and
+ * files as they were, unless it says otherwise. */
+
 /* Infers the schema of a source and writes it as JSON, which people edit and
- * pith_database_options.schema names. */
-PITH_API pith_status pith_database_draft(const char *source,
+ * pith_database_options.schema names. Progress tells "rows" that were read so far. */
+PITH_API pith_status pith_database_draft(const char *source, const pith_call *call,
                                          const pith_writer *writer, pith_error *err);
-/* Reads a source and hands the bytes of a database file to the writer, in order. A source is a directory
- * or zip archive of CSV and TSV files (plain, gzip or Zstandard), an SQLite file, or a
- * postgresql:// address. The bytes
- * depend on the source, the schema and the vectors of the embedder alone. */
+/* Reads a source and hands the bytes of a database file to the writer, in order. A source is a
+ * directory or zip archive of CSV and TSV files (plain, gzip or Zstandard), an SQLite file, or a
+ * postgresql:// address. The bytes depend on the source, the schema and the vectors of the embedder
+ * alone. */
 PITH_API pith_status pith_database_make(const char *source, const pith_database_options *options,
                                         const pith_writer *writer, pith_error *err);
 
-/* Maps a database file and checks it. The file must stay as it is until the database is closed.
- * allocator is copied; NULL: malloc and free. The caller owns *database, which any number of
- * threads may use at once. */
+/* Maps a database file and checks it. The file must stay as it is until the database is closed. The
+ * caller owns *database, which any number of threads may use at once. Models of it have its
+ * allocator. */
 PITH_API pith_status pith_database_open(pith_database **database, const char *path,
-                                        const pith_allocator *allocator, pith_error *err);
-/* NULL is allowed. No model of the database may be open. */
+                                        const pith_call *call, pith_error *err);
+/* NULL is allowed. No model of the database may be there. */
 PITH_API void pith_database_close(pith_database *database);
 /* Writes a description as one JSON object: tables, columns with their statistics, links, tasks,
- * warnings. docs/cli.md lists its keys under inspect. Nothing is written if it fails:
- * PITH_ERR_MEMORY. */
-PITH_API pith_status pith_database_describe(const pith_database *database,
+ * warnings. docs/cli.md lists its keys under inspect. Nothing is written before everything that can
+ * fail but writing has been done. */
+PITH_API pith_status pith_database_describe(const pith_database *database, const pith_call *call,
                                             const pith_writer *writer, pith_error *err);
 
 /* The schema that the database was made with, as JSON without spaces, which belongs to the
@@ -93,10 +101,11 @@ typedef enum pith_relational_split {
  * of rows and the subsets of linked rows. */
 PITH_API pith_status pith_relational_create(pith_relational **model, const pith_database *database,
                                             const char *task, const char *config, uint64_t seed,
-                                            pith_error *err);
-/* Opens what pith_relational_save wrote, for the same database. bytes are copied. */
+                                            const pith_call *call, pith_error *err);
+/* Makes a model of what pith_relational_save wrote, for the same database. bytes are copied. */
 PITH_API pith_status pith_relational_load(pith_relational **model, const pith_database *database,
-                                          const void *bytes, size_t size, pith_error *err);
+                                          const void *bytes, size_t size, const pith_call *call,
+                                          pith_error *err);
 /* A model of a task of each of several databases, which all must stay open: tasks[count]. They are
  * learned in turns. Their texts must have the same embedder, and their answers be of the same kind.
  * All else that a model does is about the first. */
@@ -104,10 +113,11 @@ PITH_API pith_status pith_relational_create_over(pith_relational **model,
                                                  const pith_database *const *databases,
                                                  const char *const *tasks, size_t count,
                                                  const char *config, uint64_t seed,
-                                                 pith_error *err);
+                                                 const pith_call *call, pith_error *err);
 PITH_API pith_status pith_relational_load_over(pith_relational **model,
                                                const pith_database *const *databases, size_t count,
-                                               const void *bytes, size_t size, pith_error *err);
+                                               const void *bytes, size_t size,
+                                               const pith_call *call, pith_error *err);
 /* Gives a model the parameters that pith_relational_save wrote, of a model of any database that has
  * the same shape, embedder and kind of answer. Its training is still to begin. */
 PITH_API pith_status pith_relational_start_from(pith_relational *model, const void *bytes,
@@ -116,13 +126,13 @@ PITH_API pith_status pith_relational_start_from(pith_relational *model, const vo
  * for the defaults. */
 PITH_API pith_status pith_relational_config(pith_str *config, const void *bytes, size_t size,
                                             pith_error *err);
-/* Hands the model, and the state of its training, to the writer. Training that goes on from it has the
- * same bits as training that was never interrupted. Once all steps are done the file holds the
+/* Hands the model, and the state of its training, to the writer. Training that goes on from it has
+ * the same bits as training that was never interrupted. Once all steps are done the file holds the
  * parameters alone. */
-PITH_API pith_status pith_relational_save(const pith_relational *model,
-                                          const pith_writer *writer, pith_error *err);
+PITH_API pith_status pith_relational_save(const pith_relational *model, const pith_writer *writer,
+                                          pith_error *err);
 /* NULL is allowed. */
-PITH_API void pith_relational_close(pith_relational *model);
+PITH_API void pith_relational_destroy(pith_relational *model);
 
 /* What is asked for, and what an answer is. */
 typedef enum pith_relational_target {
@@ -134,37 +144,45 @@ typedef enum pith_relational_target {
 
 /* Hands what a model keeps of its database to the writer: a database file without rows. With it the
  * model can be opened over a later database, whose rows were not there at training. */
-PITH_API pith_status pith_relational_keep(const pith_relational *model,
-                                          const pith_writer *writer, pith_error *err);
+PITH_API pith_status pith_relational_keep(const pith_relational *model, const pith_writer *writer,
+                                          pith_error *err);
 /* Gives a database the statistics of its columns, the split and the classes that a model keeps, so
  * that pith_relational_load opens the model over it. The database must have the schema and the
  * embedder of the model's (PITH_ERR_ARGUMENT names the first difference), and is for models of that
- * database alone from then on; no model of it may be open. Entities and categories that training
+ * database alone from then on; no model of it may be there. Entities and categories that training
  * has not seen are read as what they are: rows without known labels, texts; labels of other classes
  * are in no part. The caller closes both; kept may be closed first. */
 PITH_API pith_status pith_database_follow(pith_database *database, const pith_database *kept,
-                                          pith_error *err);
+                                          const pith_call *call, pith_error *err);
 
 /* Where training stands. */
 typedef struct pith_relational_state {
+    size_t size;
     int64_t step, steps;      /* done, and planned by the configuration */
     int64_t parameters, rows; /* numbers that are learned; rows of the training part */
     uint64_t cells;           /* that the model has read since it was opened */
     int32_t target;           /* pith_relational_target */
     int32_t outputs;          /* numbers of an answer: 1, or the number of classes */
 } pith_relational_state;
+
+#define PITH_RELATIONAL_STATE_INIT PITH_SIZED_INIT(pith_relational_state)
+
+/* Fills a struct that was initialised with PITH_RELATIONAL_STATE_INIT; one without a size stays as
+ * it is. */
 PITH_API void pith_relational_get_state(pith_relational_state *state, const pith_relational *model);
 
 /* Trains for so many steps, at most up to the planned number, and sets *loss to the mean loss of
- * these. call, here and below: NULL is allowed. The number of threads changes no bit. */
+ * these. The number of threads changes no bit. If the call is ended early, the steps that are done
+ * count, and the one that was begun leaves no trace: a later call goes on to the same bits. Progress
+ * tells "steps" of this call. */
 PITH_API pith_status pith_relational_train(double *loss, pith_relational *model, int64_t steps,
-                                           const pith_call *call,
-                                           pith_error *err);
+                                           const pith_call *call, pith_error *err);
 
 /* How well answers fit. Members that do not go with the kind of target are NaN; so are all if there
  * are no rows. [0] is the value, [1] and [2] bound the middle 95 % of 1000 bootstrap samples of the
  * rows. */
 typedef struct pith_relational_metrics {
+    size_t size;
     int64_t rows;
     double auroc[3], logloss[3], accuracy; /* of booleans; but for auroc, of classes too */
     double mae[3], r2, constant_mae;    /* of numbers, in their own units, and of ranks; constant:
@@ -174,6 +192,10 @@ typedef struct pith_relational_metrics {
     double spearman[3];                 /* of numbers and ranks: the correlation of their ranks */
     double macro_f1;                    /* of classes: the mean over those that are there */
 } pith_relational_metrics;
+
+#define PITH_RELATIONAL_METRICS_INIT PITH_SIZED_INIT(pith_relational_metrics)
+
+/* Fills a struct that was initialised with PITH_RELATIONAL_METRICS_INIT. Progress tells "rows". */
 PITH_API pith_status pith_relational_evaluate(pith_relational_metrics *metrics,
                                               pith_relational *model, int32_t split,
                                               const pith_call *call, pith_error *err);
@@ -187,7 +209,8 @@ PITH_API pith_status pith_relational_part(uint32_t *rows, double *labels, size_t
 /* How much the model's loss rises where the cells of a column, or of a whole table, are hidden from
  * every context, on up to so many rows of a part. each is called for every column and table, the
  * largest rise first; of a table the column's data is NULL. Names belong to the database. The loss
- * is cross-entropy, or of numbers and ranks Huber's of the distance in standard deviations. */
+ * is cross-entropy, or of numbers and ranks Huber's of the distance in standard deviations. Progress
+ * tells "columns" and tables that were hidden. */
 PITH_API pith_status pith_relational_importance(pith_relational *model, int32_t split, size_t rows,
                                                 const pith_call *call,
                                                 void (*each)(void *user, pith_str table,
@@ -199,21 +222,25 @@ PITH_API pith_status pith_relational_importance(pith_relational *model, int32_t 
  * mean of earlier labels that share a parent, 2 to 4 are boosted trees over the row, with its
  * parents, with aggregates of the children of both. */
 PITH_API const char *pith_baseline_name(int32_t baseline);
-/* Trains a baseline for the model's task and measures it on a part of the rows. */
+/* Trains a baseline for the model's task and measures it on a part of the rows. metrics are as in
+ * pith_relational_evaluate. Progress tells "features" that are computed, and "trees" that are grown:
+ * their total is the most, since growing ends when more trees do not help. */
 PITH_API pith_status pith_baseline_evaluate(pith_relational_metrics *metrics,
                                             const pith_relational *model, int32_t baseline,
                                             int32_t split, const pith_call *call, pith_error *err);
 
 /* Trains a baseline, which from then on answers in the place of the network: in
- * pith_relational_predict and pith_relational_evaluate. -1: the network answers again. */
+ * pith_relational_predict and pith_relational_evaluate. -1: the network answers again. If it fails
+ * or is ended early, who answered before still does. */
 PITH_API pith_status pith_relational_answer_by(pith_relational *model, int32_t baseline,
                                                const pith_call *call, pith_error *err);
-/* Hands the baseline that answers to the writer, and lets a saved one answer: of the same task and the
- * same database, or of one that follows it. bytes are copied. */
+/* Hands the baseline that answers to the writer, and lets a saved one answer: of the same task and
+ * the same database, or of one that follows it. bytes are copied. */
 PITH_API pith_status pith_relational_save_baseline(const pith_relational *model,
                                                    const pith_writer *writer, pith_error *err);
 PITH_API pith_status pith_relational_load_baseline(pith_relational *model, const void *bytes,
-                                                   size_t size, const pith_call *call, pith_error *err);
+                                                   size_t size, const pith_call *call,
+                                                   pith_error *err);
 
 /* Sets *row to the row of the task's table that has this primary key; several columns are joined
  * with U+001F. Without a primary key it is the row's number, from 0. */
@@ -224,15 +251,15 @@ PITH_API pith_status pith_relational_find_row(uint32_t *row, const pith_relation
 PITH_API pith_str pith_relational_class(const pith_relational *model, int32_t index);
 /* Answers the question about each row: answers[count][outputs], see pith_relational_target. What
  * stands in the target's cell of the row is not read. An answer has the same bits whatever other
- * rows are asked. */
+ * rows are asked. If the call is ended early, answers hold nothing of use. Progress tells "rows". */
 PITH_API pith_status pith_relational_predict(float *answers, pith_relational *model,
-                                             const uint32_t *rows, size_t count, const pith_call *call,
-                                             pith_error *err);
+                                             const uint32_t *rows, size_t count,
+                                             const pith_call *call, pith_error *err);
 
-/* Hands the network to the writer as an ONNX file, which other engines run; docs/relational.md lists its
- * inputs. Its output is what pith_relational_predict gives. */
-PITH_API pith_status pith_relational_export(const pith_relational *model,
-                                            const pith_writer *writer, pith_error *err);
+/* Hands the network to the writer as an ONNX file, which other engines run; docs/relational.md
+ * lists its inputs. Its output is what pith_relational_predict gives. */
+PITH_API pith_status pith_relational_export(const pith_relational *model, const pith_writer *writer,
+                                            pith_error *err);
 /* Hands each input of that network for 1 to 255 rows, which together have at most 16384 cells.
  * Values are gone after the call. */
 PITH_API pith_status pith_relational_inputs(pith_relational *model, const uint32_t *rows,

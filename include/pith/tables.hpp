@@ -13,14 +13,30 @@ template <> inline pith_database_options options<pith_database_options>() {
     return o;
 }
 
+/* Where something is written, there are two forms: one that takes a writer, and one that returns
+ * all bytes. */
+
 /* Infers the schema of a directory of tables, as JSON. */
-inline std::string draft_schema(const std::string &source) {
+inline void draft_schema(Writer &to, const std::string &source,
+                         const pith_call &call = options<pith_call>()) {
+    detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
+        return pith_database_draft(source.c_str(), &call, writer, err);
+    });
+}
+inline std::string draft_schema(const std::string &source,
+                                const pith_call &call = options<pith_call>()) {
     return detail::collect([&](const pith_writer *writer, pith_error *err) {
-        return pith_database_draft(source.c_str(), writer, err);
+        return pith_database_draft(source.c_str(), &call, writer, err);
     });
 }
 
 /* The bytes of a database file, made of a directory of tables. */
+inline void make_database(Writer &to, const std::string &source,
+                          const pith_database_options &o = options<pith_database_options>()) {
+    detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
+        return pith_database_make(source.c_str(), &o, writer, err);
+    });
+}
 inline std::string make_database(
     const std::string &source, const pith_database_options &o = options<pith_database_options>()) {
     return detail::collect([&](const pith_writer *writer, pith_error *err) {
@@ -32,17 +48,16 @@ inline std::string make_database(
 class Database {
   public:
     Database() noexcept = default;
-    explicit Database(const std::string &path) {
+    explicit Database(const std::string &path, const pith_call &call = options<pith_call>()) {
         pith_database *handle = nullptr;
-        detail::attempt([&](pith_error *err) {
-            return pith_database_open(&handle, path.c_str(), nullptr, err);
-        });
+        detail::attempt(
+            [&](pith_error *err) { return pith_database_open(&handle, path.c_str(), &call, err); });
         handle_.reset(handle);
     }
     pith_database *get() const noexcept { return handle_.get(); }
-    std::string describe() const {
+    std::string describe(const pith_call &call = options<pith_call>()) const {
         return detail::collect([&](const pith_writer *writer, pith_error *err) {
-            return pith_database_describe(get(), writer, err);
+            return pith_database_describe(get(), &call, writer, err);
         });
     }
     /* The schema that it was made with, as JSON; empty if that is not known. */
@@ -52,9 +67,9 @@ class Database {
     }
     /* Takes the statistics, the split and the classes of what a model keeps: see Relational::keep.
      */
-    void follow(const Database &kept) {
+    void follow(const Database &kept, const pith_call &call = options<pith_call>()) {
         detail::attempt(
-            [&](pith_error *err) { return pith_database_follow(get(), kept.get(), err); });
+            [&](pith_error *err) { return pith_database_follow(get(), kept.get(), &call, err); });
     }
 
   private:
@@ -66,20 +81,23 @@ class Relational {
   public:
     Relational() noexcept = default;
     Relational(const Database &database, const std::string &task, const std::string &config = {},
-               std::uint64_t seed = 0) {
+               std::uint64_t seed = 0, const pith_call &call = options<pith_call>()) {
         pith_relational *handle = nullptr;
         detail::attempt([&](pith_error *err) {
             return pith_relational_create(&handle, database.get(), task.c_str(),
-                                          config.empty() ? nullptr : config.c_str(), seed, err);
+                                          config.empty() ? nullptr : config.c_str(), seed, &call,
+                                          err);
         });
         handle_.reset(handle);
     }
-    /* Opens what save() returned. */
-    static Relational load(const Database &database, std::string_view bytes) {
+    /* The model of what save() returned. */
+    static Relational load(const Database &database, std::string_view bytes,
+                           const pith_call &call = options<pith_call>()) {
         Relational model;
         pith_relational *handle = nullptr;
         detail::attempt([&](pith_error *err) {
-            return pith_relational_load(&handle, database.get(), bytes.data(), bytes.size(), err);
+            return pith_relational_load(&handle, database.get(), bytes.data(), bytes.size(), &call,
+                                        err);
         });
         model.handle_.reset(handle);
         return model;
@@ -87,7 +105,7 @@ class Relational {
     /* A model of a task of each of several databases, which must live as long as it. */
     static Relational over(const std::vector<const Database *> &databases,
                            const std::vector<std::string> &tasks, const std::string &config = {},
-                           std::uint64_t seed = 0) {
+                           std::uint64_t seed = 0, const pith_call &call = options<pith_call>()) {
         Relational model;
         std::vector<const char *> names;
         for (const std::string &task : tasks) names.push_back(task.c_str());
@@ -97,18 +115,19 @@ class Relational {
         detail::attempt([&](pith_error *err) {
             return pith_relational_create_over(
                 &handle, raw(databases).data(), names.data(), names.size(),
-                config.empty() ? nullptr : config.c_str(), seed, err);
+                config.empty() ? nullptr : config.c_str(), seed, &call, err);
         });
         model.handle_.reset(handle);
         return model;
     }
     static Relational load_over(const std::vector<const Database *> &databases,
-                                std::string_view bytes) {
+                                std::string_view bytes,
+                                const pith_call &call = options<pith_call>()) {
         Relational model;
         pith_relational *handle = nullptr;
         detail::attempt([&](pith_error *err) {
             return pith_relational_load_over(&handle, raw(databases).data(), databases.size(),
-                                             bytes.data(), bytes.size(), err);
+                                             bytes.data(), bytes.size(), &call, err);
         });
         model.handle_.reset(handle);
         return model;
@@ -128,6 +147,11 @@ class Relational {
         return text.data ? std::string(text.data, text.size) : std::string();
     }
     pith_relational *get() const noexcept { return handle_.get(); }
+    void save(Writer &to) const {
+        detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
+            return pith_relational_save(get(), writer, err);
+        });
+    }
     std::string save() const {
         return detail::collect([&](const pith_writer *writer, pith_error *err) {
             return pith_relational_save(get(), writer, err);
@@ -141,7 +165,7 @@ class Relational {
         });
     }
     pith_relational_state state() const {
-        pith_relational_state s;
+        pith_relational_state s = PITH_RELATIONAL_STATE_INIT;
         pith_relational_get_state(&s, get());
         return s;
     }
@@ -155,7 +179,7 @@ class Relational {
     }
     pith_relational_metrics evaluate(std::int32_t split = PITH_SPLIT_OF_TEST,
                                      const pith_call &call = options<pith_call>()) {
-        pith_relational_metrics m;
+        pith_relational_metrics m = PITH_RELATIONAL_METRICS_INIT;
         detail::attempt([&](pith_error *err) {
             return pith_relational_evaluate(&m, get(), split, &call, err);
         });
@@ -213,7 +237,7 @@ class Relational {
     pith_relational_metrics evaluate_baseline(std::int32_t baseline,
                                               std::int32_t split = PITH_SPLIT_OF_TEST,
                                               const pith_call &call = options<pith_call>()) const {
-        pith_relational_metrics m;
+        pith_relational_metrics m = PITH_RELATIONAL_METRICS_INIT;
         detail::attempt([&](pith_error *err) {
             return pith_baseline_evaluate(&m, get(), baseline, split, &call, err);
         });
@@ -286,7 +310,7 @@ class Relational {
         for (const Database *database : databases) all.push_back(database->get());
         return all;
     }
-    detail::Handle<pith_relational, pith_relational_close> handle_;
+    detail::Handle<pith_relational, pith_relational_destroy> handle_;
 };
 
 } // namespace pith

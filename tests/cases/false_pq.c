@@ -73,6 +73,18 @@ void *PQexecParams(void *connection, const char *sql, int count, const unsigned 
     return make(2, fetched++ ? 0 : rows[asked]);
 }
 
+/* Of calls that can be stopped, which no test makes. */
+void *PQconnectStart(const char *text) { return (void *)text; }
+int PQconnectPoll(void *connection) { return connection ? 3 : 0; }
+int PQsocket(void *connection) { return connection ? -1 : -1; }
+int PQsendQueryParams(void *connection) { return !connection; }
+int PQconsumeInput(void *connection) { return !connection; }
+int PQisBusy(void *connection) { return !connection; }
+void *PQgetResult(void *connection) { return connection ? NULL : NULL; }
+void *PQgetCancel(void *connection) { return connection ? NULL : NULL; }
+int PQcancel(void *cancel, char *text, int size) { return cancel && text && size; }
+void PQfreeCancel(void *cancel) { (void)cancel; }
+
 int PQresultStatus(void *r) { return ((result *)r)->status; }
 int PQntuples(void *r) { return ((result *)r)->rows; }
 int PQnfields(void *r) { return r ? (int[]){ 1, 3, 4, 4 }[asked] : 0; }

@@ -47,6 +47,7 @@ static inline int32_t rdb_ignore(void *user, const void *text, size_t size) {
 
 static inline void rdb_ask(pith_database *db, const pith__rdb_task *task) {
     pith_error err = PITH_ERROR_INIT;
+    const pith__work work = { .threads = 1 };
     pith_relational *model;
     const uint32_t all = db->rdb.tables[task->table].rows, rows[] = { 0, all / 2, all - 1 };
     float answers[3 * PITH_TARGET_CLASSES];
@@ -56,16 +57,17 @@ static inline void rdb_ask(pith_database *db, const pith__rdb_task *task) {
         "\"width\": 3, \"attend\": [\"column\", \"feature\", \"neighbour\", \"full\"]}";
     if (!all) return;
     if (!pith__trainer_create(&model, &(pith__trainer_question){ &db->rdb, task->name }, 1,
-                              (pith_str){ config, sizeof config - 1 }, 1, &db->allocator, &err)) {
-        pith__trainer_predict(answers, model, rows, 3, 1, &err);
-        pith__trainer_train(&loss, model, 1, 1, NULL, &err);
+                              (pith_str){ config, sizeof config - 1 }, 1, NULL, &db->allocator,
+                              &err)) {
+        pith__trainer_predict(answers, model, rows, 3, &work, &err);
+        pith__trainer_train(&loss, model, 1, &work, &err);
         pith__trainer_free(model);
     }
     for (int k = 0; k < PITH_BASELINE_COUNT; k++) {
         pith__baseline b;
-        if (!pith__baseline_fit(&b, &db->rdb, task, (pith__baseline_kind)k, 1, &db->allocator,
+        if (!pith__baseline_fit(&b, &db->rdb, task, (pith__baseline_kind)k, &work, &db->allocator,
                                 &err))
-            pith__baseline_answer(of_baseline, &b, rows, 3, &err);
+            pith__baseline_answer(of_baseline, &b, rows, 3, &work, &err);
         pith__baseline_free(&b);
     }
 }
@@ -75,8 +77,10 @@ static inline bool rdb_use(uint8_t *bytes, size_t size) {
     pith_error err = PITH_ERROR_INIT;
     rdb_memory memory = { 0 };
     const pith_allocator allocator = { rdb_allocate, rdb_release, &memory };
+    pith_call call = PITH_CALL_INIT;
     pith_database *db;
     char path[40];
+    call.allocator = &allocator;
     if (size >= sizeof(pith__rdb_header)) {
         pith__rdb_header h;
         memcpy(&h, bytes, sizeof h);
@@ -87,10 +91,10 @@ static inline bool rdb_use(uint8_t *bytes, size_t size) {
     const int file = memfd_create("rdb", 0);
     if (file < 0 || write(file, bytes, size) != (ssize_t)size) abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    const bool is = !pith__database_open_run(&db, path, &allocator, &err);
+    const bool is = !pith__database_open_run(&db, path, &call, &err);
     if (is) {
         const pith_writer writer = { .write = rdb_ignore };
-        (void)pith__rdb_describe(&db->rdb, &allocator, &writer, &err);
+        (void)pith__rdb_describe(&db->rdb, NULL, &allocator, &writer, &err);
         for (uint32_t t = 0; t < db->rdb.task_count && t < 8; t++) rdb_ask(db, &db->rdb.tasks[t]);
         pith__database_free(db);
     }

@@ -123,11 +123,13 @@ static pith_status csv_fail(const pith__text_table *t, size_t row, size_t column
 }
 
 /* Reads all rows; stores the cells if t->cells is there, else counts the rows. */
-static pith_status csv_rows(pith__text_table *t, pith__csv_scan *s, pith_error *err) {
+static pith_status csv_rows(pith__text_table *t, pith__csv_scan *s, pith__stop *stop,
+                            pith_error *err) {
     size_t row = 0;
     while (s->p < s->end) {
         size_t n = 0;
         pith__csv_after after;
+        PITH_TRY_ROW(stop, row, err);
         if (t->columns > 1 && pith__csv_blank(s)) continue;
         do {
             pith_str cell;
@@ -147,9 +149,18 @@ static pith_status csv_rows(pith__text_table *t, pith__csv_scan *s, pith_error *
     return PITH_OK;
 }
 
-static pith_status csv_check_text(const pith__text_table *t, pith_str bytes, pith_error *err) {
-    const size_t valid = pith__utf8_valid_prefix(bytes.data, bytes.size);
-    size_t line = 1;
+/* Text is looked at in pieces; a piece may end within a character, which begins the next one. */
+static pith_status csv_check_text(const pith__text_table *t, pith_str bytes, pith__stop *stop,
+                                  pith_error *err) {
+    size_t valid = 0, line = 1;
+    while (valid < bytes.size) {
+        const size_t left = bytes.size - valid,
+                     piece = left < PITH_WORK_BYTES ? left : PITH_WORK_BYTES,
+                     right = pith__utf8_valid_prefix(bytes.data + valid, piece);
+        PITH_TRY(pith__stop_check(stop, err));
+        valid += right;
+        if (right < piece && (piece == left || piece - right > 3)) break;
+    }
     if (valid == bytes.size) return PITH_OK;
     for (size_t i = 0; i < valid; i++) line += bytes.data[i] == '\n';
     return pith__fail(
@@ -175,19 +186,20 @@ char pith__csv_delimiter(pith_str bytes, char usual) {
 }
 
 pith_status pith__csv_parse(pith__text_table *table, pith_str bytes, char delimiter,
-                            const char *path, pith__arena *arena, pith_error *err) {
+                            const char *path, pith__stop *stop, pith__arena *arena,
+                            pith_error *err) {
     pith__text_table t = { .path = path };
     size_t count, size;
     pith__csv_scan s = pith__csv_begin(bytes, delimiter);
     s.arena = arena;
-    PITH_TRY(csv_check_text(&t, (pith_str){ s.p, (size_t)(s.end - s.p) }, err));
+    PITH_TRY(csv_check_text(&t, (pith_str){ s.p, (size_t)(s.end - s.p) }, stop, err));
     if (s.p == s.end)
         return pith__fail(err, PITH_ERR_FORMAT, "%s is empty; its first line names the columns",
                           path);
     PITH_TRY(csv_header(&t, &s, err));
     pith__csv_scan first = s;
     first.arena = NULL;
-    PITH_TRY(csv_rows(&t, &first, err));
+    PITH_TRY(csv_rows(&t, &first, stop, err));
     if (t.rows >= UINT32_MAX)
         return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s has more than 4294967294 rows", path);
     if (pith__mul_overflows(t.rows, t.columns, &count) ||
@@ -195,7 +207,7 @@ pith_status pith__csv_parse(pith__text_table *table, pith_str bytes, char delimi
         return pith__fail_memory(err, SIZE_MAX);
     t.cells = pith__arena_array(arena, count + 1, sizeof *t.cells);
     if (!t.cells) return pith__fail_memory(err, size);
-    PITH_TRY(csv_rows(&t, &s, err));
+    PITH_TRY(csv_rows(&t, &s, stop, err));
     *table = t;
     return PITH_OK;
 }

@@ -12,6 +12,7 @@
 
 #include "base/memory/memory.h"
 #include "base/private_symbol.h"
+#include "base/work.h"
 
 /* ---- cell by cell ---- */
 
@@ -65,8 +66,9 @@ PITH_PRIVATE bool pith__text_table_room(pith__text_table *t, size_t *room, pith_
 PITH_PRIVATE char pith__csv_delimiter(pith_str bytes, char usual);
 
 /* Parses bytes of UTF-8, which must outlive the table. Everything else is in the arena. Fails with
- * the row and the column of the fault. */
+ * the row and the column of the fault. stop may be NULL. */
 PITH_PRIVATE pith_status pith__csv_parse(pith__text_table *table, pith_str bytes, char delimiter,
-                                         const char *path, pith__arena *arena, pith_error *err);
+                                         const char *path, pith__stop *stop, pith__arena *arena,
+                                         pith_error *err);
 
 #endif

@@ -388,6 +388,7 @@ static pith_status encoding_take_options(encoding *c, const pith_encode_options 
     o->k = pith__bm25_number(o->k, PITH_BM25_K);
     o->b = pith__bm25_number(o->b, PITH_BM25_B);
     if (o->avg_len == 0) o->avg_len = ENCODING_AVG_LEN;
+    if (c->embed.stats) c->embed.stats->texts_done = 0;
     c->stop = pith__stop_begin(&c->own_stop, &o->call);
     return pith__stop_check(c->stop, err);
 }

@@ -91,6 +91,7 @@ static pith_status scoring_options(pith_score_options *o, const pith_score_optio
                                    pith_error *err) {
     *o = (pith_score_options)PITH_SCORE_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(*o, given, err);
+    if (o->stats) o->stats->texts_done = 0;
     if (o->activation >= PITH_ACTIVATION_MODEL && o->activation <= PITH_ACTIVATION_SOFTMAX)
         return PITH_OK;
     return pith__fail(err, PITH_ERR_ARGUMENT,

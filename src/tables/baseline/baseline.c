@@ -2,29 +2,33 @@
 #include "tables/baseline/baseline.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/os/cpu.h"
 #include "base/os/threads.h"
+#include "tables/database/stoppable_sort.h"
 #include "tables/network/answer_quality.h"
 
 const char *const pith__baseline_names[PITH_BASELINE_COUNT] = { "constant", "entity mean",
                                                                 "trees: row", "trees: row, parents",
                                                                 "trees: row, parents, children" };
 
-static pith_status baseline_memory(const pith__baseline *b, pith_error *err) {
+/* Why work was not done: the call must end, or memory is out. */
+static pith_status baseline_undone(const pith__baseline *b, pith_error *err) {
+    PITH_TRY(pith__stop_check(b->work->stop, err));
     return pith__fail_memory(err, b->arena.total);
 }
 
-/* The rows of a part, in the arena. */
+/* The rows of a part, in the arena; NULL if memory is out or the call must end. */
 static uint32_t *baseline_rows(size_t *count, pith__baseline *b, int part) {
     const uint32_t all = b->rdb->tables[b->task->table].rows;
     uint32_t *rows = pith__arena_array(&b->arena, (size_t)all + 1, sizeof *rows);
     *count = 0;
-    for (uint32_t i = 0; rows && i < all; i++)
+    for (uint32_t i = 0; rows && i < all; i++) {
+        if (pith__row_stops(b->work->stop, i)) return NULL;
         if (pith__rdb_split(b->rdb, b->task, i) == part) rows[(*count)++] = i;
+    }
     return rows;
 }
 
@@ -41,6 +45,7 @@ static bool baseline_constant(pith__baseline *b) {
     double *x = pith__arena_array(&b->arena, b->train_count + 1, sizeof *x), sum = 0;
     if (!x) return false;
     for (size_t i = 0; i < b->train_count; i++) {
+        if (pith__row_stops(b->work->stop, i)) return false;
         x[i] = pith__target_truth(b->target, b->train[i]);
         sum += x[i];
     }
@@ -51,7 +56,8 @@ static bool baseline_constant(pith__baseline *b) {
         const double n = (double)b->train_count, share = (sum + 1e-3) / (n + 2e-3);
         b->start[0] = log(share / (1 - share));
     } else if (b->train_count) {
-        qsort(x, b->train_count, sizeof *x, baseline_compare);
+        if (!pith__sort(x, b->train_count, sizeof *x, baseline_compare, b->work->stop, &b->arena))
+            return false;
         b->middle = x[b->train_count / 2];
         sum = 0;
         for (size_t i = 0; i < b->train_count; i++) sum += fabs(x[i] - b->middle);
@@ -117,7 +123,7 @@ pith_status pith__baseline_entity_take(pith__baseline *b, const pith__feature_li
     b->features = *list;
     b->features.group_count = outputs;
     b->features.groups = pith__arena_array(&b->arena, outputs, sizeof *list->groups);
-    if (!b->features.groups) return baseline_memory(b, err);
+    if (!b->features.groups) return baseline_undone(b, err);
     memcpy(b->features.groups, list->groups + group, outputs * sizeof *list->groups);
     b->entity = group;
     b->weight = weight;
@@ -131,12 +137,13 @@ static bool entity_try(pith__baseline *b, double *least, const pith__feature_lis
     const size_t outputs = (size_t)b->target->outputs;
     double *values, answer[PITH_TARGET_CLASSES], kept = 0;
     pith__feature_seeds seeds;
-    if (!pith__feature_seeds_make(&seeds, b->rdb, b->task, rows, count, &b->arena) ||
+    if (!pith__feature_seeds_make(&seeds, b->rdb, b->task, rows, count, b->work->stop, &b->arena) ||
         !entity_values(&values, b, list, g, &seeds))
         return false;
     for (double weight = 0.5; weight < 300; weight *= 2) {
         double loss = 0;
         for (size_t i = 0; i < count; i++) {
+            if (pith__row_stops(b->work->stop, i)) return false;
             entity_answer(answer, b, weight, values + i, count, values[outputs * count + i]);
             loss += pith__forest_loss_of(b->loss, b->target->outputs, answer,
                                          baseline_truth(b, rows[i]));
@@ -156,13 +163,16 @@ static pith_status entity_fit(pith__baseline *b, pith_error *err) {
     double least = 0;
     pith__feature_list list;
     PITH_TRY(pith__features_list(&list, b->target, PITH_FEATURE_AGGREGATES, &b->arena, err));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        PITH_TRY_ROW(b->work->stop, i, err);
         least +=
             pith__forest_loss_of(b->loss, b->target->outputs, b->start, baseline_truth(b, rows[i]));
+    }
     for (size_t i = 0; i < list.group_count; i++) {
         const pith__feature_group *g = &list.groups[i];
+        pith__work_tell(b->work, "features", i, list.group_count);
         if (!g->target || g->label || g->ups != 1 || g->down != g->up[0]) continue;
-        if (!entity_try(b, &least, &list, g, rows, count)) return baseline_memory(b, err);
+        if (!entity_try(b, &least, &list, g, rows, count)) return baseline_undone(b, err);
     }
     return PITH_OK;
 }
@@ -177,6 +187,7 @@ typedef struct baseline_matrix {
     uint8_t **columns;   /* [features.count] of [seeds->count] */
     pith__arena *arenas; /* [threads] */
     bool *failed;        /* [groups] */
+    atomic_size_t done;  /* groups */
 } baseline_matrix;
 
 static bool matrix_group(baseline_matrix *m, const pith__feature_group *g, pith__arena *arena) {
@@ -190,10 +201,14 @@ static bool matrix_group(baseline_matrix *m, const pith__feature_group *g, pith_
         pith__feature_bins *bins = &m->b->bins[g->first + k];
         if (m->learn) {
             memcpy(copy, x, m->learn * sizeof *copy);
-            if (!pith__feature_bins_make(bins, copy, m->learn, g->category[k], arena)) return false;
+            if (!pith__feature_bins_make(bins, copy, m->learn, g->category[k], m->seeds->stop,
+                                         arena))
+                return false;
         }
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
+            if (pith__row_stops(m->seeds->stop, i)) return false;
             m->columns[g->first + k][i] = pith__feature_bin_of(bins, x[i]);
+        }
     }
     return true;
 }
@@ -201,7 +216,11 @@ static bool matrix_group(baseline_matrix *m, const pith__feature_group *g, pith_
 static void matrix_part(void *context, size_t part, int worker) {
     baseline_matrix *m = context;
     pith__arena_reset(&m->arenas[worker]);
-    m->failed[part] = !matrix_group(m, &m->b->features.groups[part], &m->arenas[worker]);
+    m->failed[part] = pith__stop_asked(m->seeds->stop) ||
+                      !matrix_group(m, &m->b->features.groups[part], &m->arenas[worker]);
+    if (!m->learn || !m->b->work->progress) return;
+    const size_t done = atomic_fetch_add(&m->done, 1) + 1;
+    pith__work_tell(m->b->work, "features", done, m->b->features.group_count);
 }
 
 /* Fills the matrix; its columns are in the arena of the baseline. */
@@ -217,10 +236,11 @@ static bool matrix_make(baseline_matrix *m, pith__baseline *b, const pith__featu
     for (size_t f = 0; f < features; f++)
         if (!(m->columns[f] = pith__arena_alloc(&b->arena, seeds->count + 1))) return false;
     for (int i = 0; i < b->threads; i++) pith__arena_init(&m->arenas[i], b->allocator);
-    pith__threads_run(matrix_part, m, groups, seeds->count < 100 ? 1 : b->threads);
+    pith__threads_run_until(seeds->stop, matrix_part, m, groups,
+                            seeds->count < 100 ? 1 : b->threads);
     for (int i = 0; i < b->threads; i++) pith__arena_free(&m->arenas[i]);
     for (size_t g = 0; g < groups; g++) failed |= m->failed[g];
-    return !failed;
+    return !failed && !pith__stop_asked(seeds->stop);
 }
 
 static int baseline_level(pith__baseline_kind kind) {
@@ -234,10 +254,10 @@ pith_status pith__baseline_trees_begin(pith__baseline *b, pith_error *err) {
     const size_t features = (size_t)b->features.count;
     b->bins = pith__arena_array(&b->arena, features + 1, sizeof *b->bins);
     b->category = pith__arena_array(&b->arena, features + 1, sizeof *b->category);
-    if (!b->bins || !b->category) return baseline_memory(b, err);
+    if (!b->bins || !b->category) return baseline_undone(b, err);
     for (size_t f = 0; f < features; f++)
         if (!(b->bins[f].cuts = pith__arena_array(&b->arena, PITH_BINS, sizeof(double))))
-            return baseline_memory(b, err);
+            return baseline_undone(b, err);
     for (size_t i = 0; i < b->features.group_count; i++) {
         const pith__feature_group *g = &b->features.groups[i];
         for (int k = 0; k < g->count; k++) b->category[g->first + k] = g->category[k];
@@ -254,13 +274,16 @@ static pith_status trees_fit(pith__baseline *b, pith_error *err) {
     PITH_TRY(pith__baseline_trees_begin(b, err));
     uint32_t *rows = pith__arena_array(&b->arena, n + 1, sizeof *rows);
     double *truths = pith__arena_array(&b->arena, n + 1, sizeof *truths);
-    if (!rows || !truths) return baseline_memory(b, err);
+    if (!rows || !truths) return baseline_undone(b, err);
     memcpy(rows, b->train, b->train_count * sizeof *rows);
     memcpy(rows + b->train_count, b->validation, b->validation_count * sizeof *rows);
-    for (size_t i = 0; i < n; i++) truths[i] = baseline_truth(b, rows[i]);
-    if (!pith__feature_seeds_make(&seeds, b->rdb, b->task, rows, n, &b->arena) ||
+    for (size_t i = 0; i < n; i++) {
+        PITH_TRY_ROW(b->work->stop, i, err);
+        truths[i] = baseline_truth(b, rows[i]);
+    }
+    if (!pith__feature_seeds_make(&seeds, b->rdb, b->task, rows, n, b->work->stop, &b->arena) ||
         !matrix_make(&matrix, b, &seeds, b->train_count))
-        return baseline_memory(b, err);
+        return baseline_undone(b, err);
     const pith__forest_data data = { .bins = matrix.columns,
                                      .category = b->category,
                                      .features = b->features.count,
@@ -270,22 +293,25 @@ static pith_status trees_fit(pith__baseline *b, pith_error *err) {
                                      .validation = b->validation_count,
                                      .truths = truths,
                                      .start = b->start };
-    return pith__forest_grow(&b->forest, &data, b->threads, &b->arena) ? PITH_OK
-                                                                       : baseline_memory(b, err);
+    return pith__forest_grow(&b->forest, &data, b->threads, b->work, &b->arena)
+               ? PITH_OK
+               : baseline_undone(b, err);
 }
 
 /* ---- all of them ---- */
 
 pith_status pith__baseline_begin(pith__baseline *b, const pith__rdb *rdb,
                                  const pith__rdb_task *task, pith__baseline_kind kind,
-                                 int32_t threads, const pith_allocator *allocator,
+                                 const pith__work *work, const pith_allocator *allocator,
                                  pith_error *err) {
-    *b = (pith__baseline){ .kind = kind, .rdb = rdb, .task = task, .allocator = allocator };
+    *b = (pith__baseline){
+        .kind = kind, .rdb = rdb, .task = task, .allocator = allocator, .work = work
+    };
     pith__arena_init(&b->arena, allocator);
-    b->threads = threads > 0 ? threads : pith__cpu_get()->threads;
+    b->threads = pith__threads_count(work->threads);
     b->target = pith__arena_array(&b->arena, 1, sizeof *b->target);
-    if (!b->target) return baseline_memory(b, err);
-    PITH_TRY(pith__target_make(b->target, rdb, task, &b->arena, err));
+    if (!b->target) return baseline_undone(b, err);
+    PITH_TRY(pith__target_make(b->target, rdb, task, work->stop, &b->arena, err));
     b->loss = PITH_FOREST_NUMBER;
     if (b->target->kind == PITH_TARGET_BOOLEAN)
         b->loss = PITH_FOREST_BOOLEAN;
@@ -295,12 +321,12 @@ pith_status pith__baseline_begin(pith__baseline *b, const pith__rdb *rdb,
 }
 
 pith_status pith__baseline_fit(pith__baseline *b, const pith__rdb *rdb, const pith__rdb_task *task,
-                               pith__baseline_kind kind, int32_t threads,
+                               pith__baseline_kind kind, const pith__work *work,
                                const pith_allocator *allocator, pith_error *err) {
-    PITH_TRY(pith__baseline_begin(b, rdb, task, kind, threads, allocator, err));
+    PITH_TRY(pith__baseline_begin(b, rdb, task, kind, work, allocator, err));
     b->train = baseline_rows(&b->train_count, b, PITH_TRAIN);
     b->validation = baseline_rows(&b->validation_count, b, PITH_VALIDATION);
-    if (!b->train || !b->validation || !baseline_constant(b)) return baseline_memory(b, err);
+    if (!b->train || !b->validation || !baseline_constant(b)) return baseline_undone(b, err);
     if (!b->train_count)
         return pith__fail(err, PITH_ERR_ARGUMENT, "the task has no rows to train on");
     if (kind == PITH_BASELINE_CONSTANT) return PITH_OK;
@@ -325,6 +351,7 @@ static bool baseline_trees(double *answers, pith__baseline *b, const pith__featu
     uint8_t *bins = pith__arena_alloc(&b->arena, (size_t)b->features.count + 1);
     if (!bins || !matrix_make(&matrix, b, seeds, 0)) return false;
     for (size_t i = 0; i < seeds->count; i++) {
+        if (pith__row_stops(seeds->stop, i)) return false;
         for (int f = 0; f < b->features.count; f++) bins[f] = matrix.columns[f][i];
         pith__forest_answer(answers + i * (size_t)b->target->outputs, &b->forest, bins);
     }
@@ -332,17 +359,19 @@ static bool baseline_trees(double *answers, pith__baseline *b, const pith__featu
 }
 
 pith_status pith__baseline_answer(double *answers, pith__baseline *b, const uint32_t *rows,
-                                  size_t count, pith_error *err) {
+                                  size_t count, const pith__work *work, pith_error *err) {
     const pith__arena_mark mark = pith__arena_get_mark(&b->arena);
     const size_t outputs = (size_t)b->target->outputs;
     pith__feature_seeds seeds;
-    bool done = pith__feature_seeds_make(&seeds, b->rdb, b->task, rows, count, &b->arena);
+    b->work = work;
+    bool done =
+        pith__feature_seeds_make(&seeds, b->rdb, b->task, rows, count, work->stop, &b->arena);
     for (size_t i = 0; i < count; i++)
         memcpy(answers + i * outputs, b->start, outputs * sizeof *answers);
     if (done && b->kind == PITH_BASELINE_ENTITY) done = baseline_entities(answers, b, &seeds);
     if (done && b->kind > PITH_BASELINE_ENTITY) done = baseline_trees(answers, b, &seeds);
     pith__arena_rewind(&b->arena, mark);
-    if (!done) return baseline_memory(b, err);
+    if (!done) return baseline_undone(b, err);
     if (b->loss == PITH_FOREST_NUMBER)
         for (size_t i = 0; i < count; i++) answers[i] = answers[i] * b->spread + b->middle;
     return PITH_OK;
@@ -354,20 +383,21 @@ static pith_status baseline_metrics(pith_relational_metrics *metrics, pith__base
     const uint32_t *rows = baseline_rows(&n, b, split);
     double *answers =
         pith__arena_array(&b->arena, n + 1, (size_t)b->target->outputs * sizeof *answers);
-    if (!rows || !answers) return baseline_memory(b, err);
-    PITH_TRY(pith__baseline_answer(answers, b, rows, n, err));
-    return pith__answer_quality(metrics, b->target, answers, rows, n, &b->arena, err);
+    if (!rows || !answers) return baseline_undone(b, err);
+    PITH_TRY(pith__baseline_answer(answers, b, rows, n, b->work, err));
+    return pith__answer_quality(metrics, b->target, answers, rows, n, b->work->stop, &b->arena,
+                                err);
 }
 
 pith_status pith__baseline_measure(pith_relational_metrics *metrics, const pith__rdb *rdb,
                                    const pith__rdb_task *task, int32_t kind, int32_t split,
-                                   int32_t threads, const pith_allocator *allocator,
+                                   const pith__work *work, const pith_allocator *allocator,
                                    pith_error *err) {
     pith__baseline b;
     if (kind < 0 || kind >= PITH_BASELINE_COUNT)
         return pith__fail(err, PITH_ERR_ARGUMENT, "there is no baseline %d", (int)kind);
     pith_status status =
-        pith__baseline_fit(&b, rdb, task, (pith__baseline_kind)kind, threads, allocator, err);
+        pith__baseline_fit(&b, rdb, task, (pith__baseline_kind)kind, work, allocator, err);
     if (!status) status = baseline_metrics(metrics, &b, split, err);
     pith__baseline_free(&b);
     return status;

@@ -29,6 +29,7 @@ typedef struct pith__baseline {
     const pith_allocator *allocator; /* must outlive the baseline */
     pith__arena arena;
     int threads;
+    const pith__work *work; /* of the call that runs; nothing of it is used afterwards */
     pith__target *target;
     pith__forest_loss loss;
     double middle, spread;             /* of numbers: trees see the distance from the middle in
@@ -47,30 +48,33 @@ typedef struct pith__baseline {
 } pith__baseline;
 
 /* Learns from the rows of training, and chooses sizes by those of validation. The database must
- * stay open. threads: 0 is all CPUs the process may use; their number changes no bit. *baseline is
- * the caller's, who frees it whatever comes. */
+ * stay open. The number of threads changes no bit. *baseline is the caller's, who frees it whatever
+ * comes. */
 pith_status pith__baseline_fit(pith__baseline *baseline, const pith__rdb *rdb,
                                const pith__rdb_task *task, pith__baseline_kind kind,
-                               int32_t threads, const pith_allocator *allocator, pith_error *err);
+                               const pith__work *work, const pith_allocator *allocator,
+                               pith_error *err);
 void pith__baseline_free(pith__baseline *baseline);
 /* answers[count][outputs] of the target: logits, or numbers in the target's units, or shares.
- * Features are computed anew from the database. */
+ * Features are computed anew from the database, with as many threads as when the baseline was
+ * made. */
 pith_status pith__baseline_answer(double *answers, pith__baseline *baseline, const uint32_t *rows,
-                                  size_t count, pith_error *err);
+                                  size_t count, const pith__work *work, pith_error *err);
 /* What a baseline has learned, as bytes. */
-pith_status pith__baseline_save(const pith__baseline *baseline,
-                                const pith_writer *writer,
+pith_status pith__baseline_save(const pith__baseline *baseline, const pith_writer *writer,
                                 pith_error *err);
 /* Opens them for a task of the same database, or of one that follows it
  * (tables/database/rdb_keep.h). *baseline is the caller's, who frees it whatever comes. */
 pith_status pith__baseline_load(pith__baseline *baseline, const pith__rdb *rdb,
                                 const pith__rdb_task *task, const void *bytes, size_t size,
-                                int32_t threads, const pith_allocator *allocator, pith_error *err);
+                                const pith__work *work, const pith_allocator *allocator,
+                                pith_error *err);
 /* For the two that make a baseline: an empty one with its target, and for trees its features and
  * places for bins. */
 pith_status pith__baseline_begin(pith__baseline *baseline, const pith__rdb *rdb,
                                  const pith__rdb_task *task, pith__baseline_kind kind,
-                                 int32_t threads, const pith_allocator *allocator, pith_error *err);
+                                 const pith__work *work, const pith_allocator *allocator,
+                                 pith_error *err);
 pith_status pith__baseline_trees_begin(pith__baseline *baseline, pith_error *err);
 /* Reads the labels of the group with this number, and of those behind it one for each other output.
  */
@@ -79,7 +83,7 @@ pith_status pith__baseline_entity_take(pith__baseline *baseline, const pith__fea
 /* Learns, answers the rows of a part and measures the answers. */
 pith_status pith__baseline_measure(pith_relational_metrics *metrics, const pith__rdb *rdb,
                                    const pith__rdb_task *task, int32_t kind, int32_t split,
-                                   int32_t threads, const pith_allocator *allocator,
+                                   const pith__work *work, const pith_allocator *allocator,
                                    pith_error *err);
 
 #endif

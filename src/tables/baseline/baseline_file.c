@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/memory/span_map.h"
 #include "base/str.h"
+#include "base/writer.h"
 #include "tables/baseline/baseline.h"
 
 #define BASELINE_MAGIC "PITHBAS"
@@ -36,14 +37,13 @@ static int baseline_nodes(int depth) { return (1 << (depth + 1)) - 1; }
 /* ---- writing ---- */
 
 typedef struct baseline_out {
-    const pith_writer *writer;
+    pith__out out;
     pith__hash hash;
-    bool failed;
 } baseline_out;
 
 static void baseline_put(baseline_out *o, const void *data, size_t size) {
     pith__hash_add(&o->hash, data, size);
-    if (size && !o->failed) o->failed = o->write(o->user, data, size) != 0;
+    pith__out_put(&o->out, data, size);
 }
 
 static void baseline_put_bins(baseline_out *o, const pith__baseline *b,
@@ -76,12 +76,12 @@ static void baseline_put_trees(baseline_out *o, const pith__baseline *b) {
 
 /* The header is zeroed as a whole first, so that padding bytes are the same in every file. The
  * checksum covers all that was written before it. */
-pith_status pith__baseline_save(const pith__baseline *b,
-                                const pith_writer *writer,
+pith_status pith__baseline_save(const pith__baseline *b, const pith_writer *writer,
                                 pith_error *err) {
     const bool trees = b->kind > PITH_BASELINE_ENTITY;
-    baseline_out o = { .write = write, .user = user };
+    baseline_out o = { .out = { writer, false } };
     baseline_header h;
+    PITH_TRY(pith__writer_check(writer, err));
     memset(&h, 0, sizeof h);
     memcpy(h.magic, BASELINE_MAGIC, sizeof h.magic);
     h.version = BASELINE_VERSION;
@@ -103,7 +103,7 @@ pith_status pith__baseline_save(const pith__baseline *b,
     if (trees) baseline_put_trees(&o, b);
     const uint64_t hash = pith__hash_end(&o.hash);
     baseline_put(&o, &hash, sizeof hash);
-    return o.failed ? pith__fail(err, PITH_ERR_IO, "the baseline could not be written") : PITH_OK;
+    return pith__out_status(&o.out, "the baseline", err);
 }
 
 /* ---- reading ---- */
@@ -173,6 +173,7 @@ static void baseline_get_tree(baseline_in *in, pith__tree_node *tree, int depth,
 static pith_status baseline_get_strings(pith__map *map, pith__baseline *b, pith_error *err) {
     PITH_TRY(pith__map_init(map, &b->arena, b->rdb->string_count));
     for (uint32_t i = 0; i < b->rdb->string_count; i++) {
+        PITH_TRY_ROW(b->work->stop, i, err);
         const uint64_t begin = b->rdb->string_begin[i];
         const pith_str text = { b->rdb->string_bytes + begin,
                                 (size_t)(b->rdb->string_begin[i + 1] - begin) };
@@ -239,16 +240,15 @@ static pith_status baseline_header_check(const baseline_header *h, const void *b
 /* A baseline fits only the database it was trained on, or one that follows it (rdb_keep.h), which
  * the checksum tells. */
 pith_status pith__baseline_load(pith__baseline *b, const pith__rdb *rdb, const pith__rdb_task *task,
-                                const void *bytes, size_t size, int32_t threads,
+                                const void *bytes, size_t size, const pith__work *work,
                                 const pith_allocator *allocator, pith_error *err) {
     baseline_in in = { bytes, size, false };
     baseline_header h;
     baseline_get(&in, &h, sizeof h);
-    *b = (pith__baseline){ .rdb = rdb };
+    *b = (pith__baseline){ .rdb = rdb, .work = work };
     pith__arena_init(&b->arena, allocator);
     PITH_TRY(baseline_header_check(&h, bytes, size, err));
-    PITH_TRY(
-        pith__baseline_begin(b, rdb, task, (pith__baseline_kind)h.kind, threads, allocator, err));
+    PITH_TRY(pith__baseline_begin(b, rdb, task, (pith__baseline_kind)h.kind, work, allocator, err));
     if ((h.database != rdb->checksum && !rdb->followed) || h.loss != (uint32_t)b->loss ||
         h.outputs != (uint32_t)b->target->outputs)
         return pith__fail(

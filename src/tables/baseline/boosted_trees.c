@@ -31,8 +31,10 @@ typedef struct tree_split {
 
 typedef struct tree_grow {
     const pith__forest_data *data;
+    const pith__work *work;
     pith__arena *arena;
     int threads, depth;
+    uint64_t grown, most; /* trees so far, and at most; for progress */
     size_t all;
     double *scores, *slopes, *curves; /* [outputs][all]; [train]; [train]: of the output whose tree
                                          grows */
@@ -64,10 +66,12 @@ double pith__forest_loss_of(pith__forest_loss loss, int outputs, const double *a
     return tree_loss(loss, outputs, answers, 1, truth);
 }
 
-/* First and second derivatives of the loss of the training rows. */
+/* First and second derivatives of the loss of the training rows. Here and below, work that must end
+ * leaves what it was to fill as it is; forest_depth then tells so. */
 static void tree_slopes(tree_grow *g, int output) {
     const pith__forest_data *d = g->data;
     for (size_t i = 0; i < d->train; i++) {
+        if (pith__row_stops(g->work->stop, i)) return;
         const double *x = g->scores + i;
         const double y = d->truths[i];
         if (d->loss == PITH_FOREST_NUMBER) {
@@ -200,8 +204,9 @@ static void tree_node_grow(tree_grow *g, pith__tree_node *tree, double *scores, 
         tree_leaf(g, &tree[node], scores);
         return;
     }
-    pith__threads_run(tree_search, g, (size_t)g->data->features,
-                      end - begin < 500 ? 1 : g->threads);
+    pith__threads_run_until(g->work->stop, tree_search, g, (size_t)g->data->features,
+                            end - begin < 500 ? 1 : g->threads);
+    if (pith__stop_asked(g->work->stop)) return;
     for (int f = 1; f < g->data->features; f++)
         if (g->splits[f].gain > g->splits[best].gain) best = f;
     if (g->splits[best].gain <= 0) {
@@ -248,23 +253,34 @@ static void forest_round(tree_grow *g, pith__tree_node (*trees)[PITH_TREE_NODES]
         double *scores = before + (size_t)o * g->all;
         tree_slopes(g, o);
         tree_node_grow(g, trees[o], scores, 0, 0, 0, forest_draw(g, round));
-        for (size_t i = 0; i < g->all; i++)
+        for (size_t i = 0; i < g->all; i++) {
+            if (pith__row_stops(g->work->stop, i)) return;
             if (i >= d->train || !g->seen[i]) scores[i] += tree_answer(trees[o], d->bins, NULL, i);
+        }
+        pith__work_tell(g->work, "trees", ++g->grown, g->most);
     }
 }
 
 static double forest_validation(const tree_grow *g) {
     const pith__forest_data *d = g->data;
     double sum = 0;
-    for (size_t i = d->train; i < g->all; i++)
+    for (size_t i = d->train; i < g->all; i++) {
+        if (pith__row_stops(g->work->stop, i)) return INFINITY;
         sum += tree_loss(d->loss, d->outputs, g->scores + i, g->all, d->truths[i]);
+    }
     return d->validation ? sum / (double)d->validation : INFINITY;
 }
 
-static void forest_depth(pith__forest *forest, tree_grow *g) {
+/* Rounds of a forest at most. */
+static int forest_most(const pith__forest_data *d) {
+    if (!d->validation) return TREES_ALONE;
+    return d->outputs > 1 ? TREES_CLASSES : TREES_MOST;
+}
+
+/* False if the call must end. */
+static bool forest_depth(pith__forest *forest, tree_grow *g) {
     const pith__forest_data *d = g->data;
-    int most = TREES_ALONE;
-    if (d->validation) most = d->outputs > 1 ? TREES_CLASSES : TREES_MOST;
+    const int most = forest_most(d);
     for (int o = 0; o < d->outputs; o++)
         for (size_t i = 0; i < g->all; i++) g->scores[(size_t)o * g->all + i] = d->start[o];
     forest->depth = g->depth;
@@ -274,19 +290,25 @@ static void forest_depth(pith__forest *forest, tree_grow *g) {
     for (int r = 0; r < most && (!d->validation || r < forest->rounds + TREES_PATIENCE); r++) {
         forest_round(g, forest->trees + (size_t)r * (size_t)d->outputs, r);
         const double loss = forest_validation(g);
+        if (pith__stop_asked(g->work->stop)) return false;
         if (d->validation && !(loss < forest->loss)) continue;
         forest->loss = loss;
         forest->rounds = r + 1;
     }
+    return true;
 }
 
 /* Tries several depths and keeps the forest with the least validation loss. With several classes
  * one depth is tried. */
 bool pith__forest_grow(pith__forest *forest, const pith__forest_data *d, int threads,
-                       pith__arena *arena) {
-    tree_grow g = {
-        .data = d, .arena = arena, .threads = threads, .all = d->train + d->validation
-    };
+                       const pith__work *work, pith__arena *arena) {
+    const size_t depths = d->outputs > 1 ? 1 : sizeof tree_depths / sizeof *tree_depths;
+    tree_grow g = { .data = d,
+                    .work = work,
+                    .arena = arena,
+                    .threads = threads,
+                    .most = (uint64_t)forest_most(d) * (uint64_t)d->outputs * depths,
+                    .all = d->train + d->validation };
     pith__forest now = { .loss = INFINITY }, best = { .loss = INFINITY };
     const size_t trees = (size_t)TREES_MOST * (size_t)d->outputs;
     best.trees = pith__arena_array(arena, trees, sizeof *best.trees);
@@ -302,10 +324,9 @@ bool pith__forest_grow(pith__forest *forest, const pith__forest_data *d, int thr
     if (!best.trees || !now.trees || !g.scores || !g.slopes || !g.curves || !g.list || !g.spare ||
         !g.seen || !g.splits)
         return false;
-    for (size_t i = 0; i < sizeof tree_depths / sizeof *tree_depths; i++) {
+    for (size_t i = 0; i < depths; i++) {
         g.depth = tree_depths[d->outputs > 1 ? 1 : i];
-        if (i && d->outputs > 1) break;
-        forest_depth(&now, &g);
+        if (!forest_depth(&now, &g)) return false;
         if (i && !(now.loss < best.loss)) continue;
         pith__tree_node(*keep)[PITH_TREE_NODES] = best.trees;
         memcpy(keep, now.trees, (size_t)now.rounds * (size_t)d->outputs * sizeof *keep);

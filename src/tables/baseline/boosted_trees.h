@@ -8,6 +8,7 @@
 #ifndef PITH_TABLES_BASELINE_BOOSTED_TREES_H
 #define PITH_TABLES_BASELINE_BOOSTED_TREES_H
 
+#include "base/work.h"
 #include "tables/baseline/feature_bins.h"
 
 enum { PITH_TREE_DEPTH = 5, PITH_TREE_NODES = (1 << (PITH_TREE_DEPTH + 1)) - 1 };
@@ -43,9 +44,10 @@ typedef struct pith__forest {
     double loss; /* mean on the validation rows */
 } pith__forest;
 
-/* Grows a forest in the arena; what it needs meanwhile is given back. False if memory is out. */
+/* Grows a forest in the arena; what it needs meanwhile is given back. It uses `threads`, and tells
+ * work of "trees". False if memory is out or the call must end. */
 bool pith__forest_grow(pith__forest *forest, const pith__forest_data *data, int threads,
-                       pith__arena *arena);
+                       const pith__work *work, pith__arena *arena);
 /* Adds to answers[outputs] what the trees say of a row. bins[feature] is its bin. */
 void pith__forest_answer(double *answers, const pith__forest *forest, const uint8_t *bins);
 /* The loss of one row's answers [outputs]. */

@@ -6,10 +6,10 @@
  * deviation, last, sum; of booleans and labels mean, number, last; of categories the most frequent,
  * the last, and how many there are. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/memory/span_map.h"
 #include "tables/baseline/features.h"
+#include "tables/database/stoppable_sort.h"
 
 /* A cell that becomes known, of the child `row` or of a parent of it. slot and category together
  * are the key of a count. */
@@ -58,6 +58,7 @@ static bool aggregate_slots(aggregate_sweep *s) {
     s->wanted = pith__arena_array(s->arena, (size_t)parents + 1, sizeof *s->wanted);
     if (!of_row || !s->slots || !s->wanted) return false;
     for (size_t i = 0; i < s->seeds->count; i++) {
+        if (pith__row_stops(s->seeds->stop, i)) return false;
         const uint32_t row =
             pith__feature_climb(s->list, s->group, s->seeds->rows[i], s->seeds->asked[i]);
         s->slots[i] = PITH_RDB_NONE;
@@ -112,11 +113,14 @@ static bool aggregate_list(aggregate_sweep *s) {
     s->states =
         pith__arena_array(s->arena, (size_t)s->slot_count * s->folds + 1, sizeof *s->states);
     if (!s->events || !s->states) return false;
+    size_t seen = 0;
     for (uint32_t i = 0; i < s->slot_count; i++)
-        for (uint32_t k = down->begin[s->wanted[i]]; k < down->begin[s->wanted[i] + 1]; k++)
+        for (uint32_t k = down->begin[s->wanted[i]]; k < down->begin[s->wanted[i] + 1]; k++) {
+            if (pith__row_stops(s->seeds->stop, seen++)) return false;
             s->event_count += aggregate_child(&s->events[s->event_count], s, down->down[k], i);
-    qsort(s->events, s->event_count, sizeof *s->events, aggregate_compare);
-    return true;
+        }
+    return pith__sort(s->events, s->event_count, sizeof *s->events, aggregate_compare,
+                      s->seeds->stop, s->arena);
 }
 
 static int64_t aggregate_units(const aggregate_sweep *s, double label) {
@@ -247,8 +251,10 @@ bool pith__feature_aggregate(double *values, const pith__feature_list *list,
     if (group->category[0] && pith__map_init(&s.counts, arena, s.event_count)) return false;
     for (size_t i = 0; i < seeds->count; i++) {
         const size_t at = seeds->order[i];
-        while (next < s.event_count && s.events[next].time < seeds->asked[at])
-            if (!aggregate_take(&s, &s.events[next++])) return false;
+        if (pith__row_stops(seeds->stop, i)) return false;
+        for (; next < s.event_count && s.events[next].time < seeds->asked[at]; next++)
+            if (pith__row_stops(seeds->stop, next) || !aggregate_take(&s, &s.events[next]))
+                return false;
         aggregate_give(values + at, seeds->count, &s, at);
     }
     return true;

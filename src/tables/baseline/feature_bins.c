@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tables/database/stoppable_sort.h"
+
 enum { BIN_QUANTILES = 254 };
 
 static int bin_compare(const void *a, const void *b) {
@@ -55,12 +57,12 @@ static bool bins_categories(pith__feature_bins *b, const double *x, size_t n, pi
 }
 
 bool pith__feature_bins_make(pith__feature_bins *bins, double *values, size_t count, bool category,
-                             pith__arena *arena) {
+                             pith__stop *stop, pith__arena *arena) {
     size_t n = 0;
     bins->category = category;
     for (size_t i = 0; i < count; i++)
         if (!isnan(values[i])) values[n++] = values[i];
-    qsort(values, n, sizeof *values, bin_compare);
+    if (!pith__sort(values, n, sizeof *values, bin_compare, stop, arena)) return false;
     if (category) return bins_categories(bins, values, n, arena);
     bins_numbers(bins, values, n);
     return true;

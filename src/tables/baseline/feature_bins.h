@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/memory/memory.h"
+#include "base/stop.h"
 
 enum { PITH_BINS = 256, PITH_BIN_CATEGORIES = 62 };
 
@@ -17,9 +18,9 @@ typedef struct pith__feature_bins {
 } pith__feature_bins;
 
 /* Bins for the values of training, which are reordered, in bins->cuts, which is there. NaN is
- * missing. False if memory is out. */
+ * missing. False if memory is out or the call must end. stop may be NULL. */
 bool pith__feature_bins_make(pith__feature_bins *bins, double *values, size_t count, bool category,
-                             pith__arena *arena);
+                             pith__stop *stop, pith__arena *arena);
 uint8_t pith__feature_bin_of(const pith__feature_bins *bins, double value);
 
 #endif

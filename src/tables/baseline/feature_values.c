@@ -3,9 +3,9 @@
  * of a time its age when the question is asked, the hour, the day of the week and the day of the
  * year. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "tables/baseline/features.h"
+#include "tables/database/stoppable_sort.h"
 
 int64_t pith__feature_seen_from(const pith__rdb *rdb, uint32_t table, uint32_t column,
                                 uint32_t row) {
@@ -71,6 +71,7 @@ bool pith__feature_values(double *values, const pith__feature_list *l, const pit
     if (g->down != PITH_RDB_NONE) return pith__feature_aggregate(values, l, g, seeds, arena);
     const pith__rdb_column *c = &l->rdb->tables[g->table].columns[g->column];
     for (size_t i = 0; i < seeds->count; i++) {
+        if (pith__row_stops(seeds->stop, i)) return false;
         const uint32_t seed = seeds->rows[i],
                        row = pith__feature_climb(l, g, seed, seeds->asked[i]);
         for (int k = 0; k < g->count; k++) values[(size_t)k * seeds->count + i] = NAN;
@@ -102,18 +103,19 @@ static int seed_compare(const void *a, const void *b) {
 
 bool pith__feature_seeds_make(pith__feature_seeds *s, const pith__rdb *rdb,
                               const pith__rdb_task *task, const uint32_t *rows, size_t count,
-                              pith__arena *arena) {
-    *s = (pith__feature_seeds){ .rows = rows, .count = count };
+                              pith__stop *stop, pith__arena *arena) {
+    *s = (pith__feature_seeds){ .rows = rows, .count = count, .stop = stop };
     s->asked = pith__arena_array(arena, count + 1, sizeof *s->asked);
     s->order = pith__arena_array(arena, count + 1, sizeof *s->order);
     const pith__arena_mark mark = pith__arena_get_mark(arena);
     seed_time *times = pith__arena_array(arena, count + 1, sizeof *times);
     if (!s->asked || !s->order || !times) return false;
     for (size_t i = 0; i < count; i++) {
+        if (pith__row_stops(stop, i)) return false;
         s->asked[i] = pith__rdb_asked_at(rdb, task, rows[i]);
         times[i] = (seed_time){ s->asked[i], (uint32_t)i };
     }
-    qsort(times, count, sizeof *times, seed_compare);
+    if (!pith__sort(times, count, sizeof *times, seed_compare, stop, arena)) return false;
     for (size_t i = 0; i < count; i++) s->order[i] = times[i].at;
     pith__arena_rewind(arena, mark);
     return true;

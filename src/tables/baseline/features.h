@@ -12,6 +12,7 @@
 #ifndef PITH_TABLES_BASELINE_FEATURES_H
 #define PITH_TABLES_BASELINE_FEATURES_H
 
+#include "base/work.h"
 #include "tables/database/task_target.h"
 
 enum { PITH_FEATURE_UPS = 3, PITH_FEATURE_MOST = 6 /* columns of a group */ };
@@ -45,17 +46,19 @@ typedef struct pith__feature_seeds {
     int64_t *asked;
     uint32_t *order;
     size_t count;
+    pith__stop *stop; /* of the call that asks; may be NULL */
 } pith__feature_seeds;
 
 /* Lists the groups up to a level, in the arena. Fails if memory is out or there are more than 4096
  * columns. */
 pith_status pith__features_list(pith__feature_list *list, const pith__target *target, int level,
                                 pith__arena *arena, pith_error *err);
+/* False if memory is out or the call must end. */
 bool pith__feature_seeds_make(pith__feature_seeds *seeds, const pith__rdb *rdb,
                               const pith__rdb_task *task, const uint32_t *rows, size_t count,
-                              pith__arena *arena);
-/* values[group.count][seeds.count]; NaN where there is nothing to see. False if memory is out. What
- * lies in the arena afterwards is scratch. */
+                              pith__stop *stop, pith__arena *arena);
+/* values[group.count][seeds.count]; NaN where there is nothing to see. False if memory is out or the
+ * call must end. What lies in the arena afterwards is scratch. */
 bool pith__feature_values(double *values, const pith__feature_list *list,
                           const pith__feature_group *group, const pith__feature_seeds *seeds,
                           pith__arena *arena);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/stop.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "tables/database/build_database.h"
@@ -17,10 +16,11 @@ static pith_status column_fail(const pith__text_table *t, size_t row, pith_str c
                       t->path, row + 1, PITH_STR_ARG(column), PITH_STR_ARG(cell), what);
 }
 
-static pith_status column_numbers(pith__rdb_column *c, const pith__text_table *t, size_t at,
-                                  pith_error *err) {
+static pith_status column_numbers(pith__build *b, pith__rdb_column *c, const pith__text_table *t,
+                                  size_t at, pith_error *err) {
     double *x = (double *)c->data;
     for (size_t r = 0; r < t->rows; r++) {
+        PITH_TRY_ROW(b->work->stop, r, err);
         const pith_str cell = t->cells[r * t->columns + at];
         x[r] = NAN;
         if (pith__cell_is_null(cell))
@@ -45,12 +45,13 @@ static pith_status column_contradicts(pith_str name, const pith__text_table *t, 
                       t->path, PITH_STR_ARG(name), PITH_STR_ARG(cell), list);
 }
 
-pith_status pith__build_format(pith__time_format *format, pith_str name, const pith__text_table *t,
-                               size_t at, pith_error *err) {
+pith_status pith__build_format(pith__time_format *format, pith__build *b, pith_str name,
+                               const pith__text_table *t, size_t at, pith_error *err) {
     unsigned possible = PITH_TIME_ANY;
     pith_str some = { NULL, 0 };
     *format = PITH_TIME_ISO;
     for (size_t r = 0; r < t->rows; r++) {
+        PITH_TRY_ROW(b->work->stop, r, err);
         const pith_str cell = t->cells[r * t->columns + at];
         if (pith__cell_is_null(cell)) continue;
         const unsigned before = possible;
@@ -72,15 +73,16 @@ pith_status pith__build_format(pith__time_format *format, pith_str name, const p
     return *format ? PITH_OK : column_contradicts(name, t, some, possible, err);
 }
 
-static pith_status column_times(pith__rdb_column *c, pith__time_format format,
+static pith_status column_times(pith__build *b, pith__rdb_column *c, pith__time_format format,
                                 const pith__text_table *t, size_t at, pith_error *err) {
     int64_t *x = (int64_t *)c->data;
     char what[120];
-    if (!format) PITH_TRY(pith__build_format(&format, c->name, t, at, err));
+    if (!format) PITH_TRY(pith__build_format(&format, b, c->name, t, at, err));
     snprintf(what, sizeof what, "date or time %s%s from the years 1 to 9999",
              format == PITH_TIME_ISO ? "like 2023-05-30T15:13:52" : "of the format ",
              format == PITH_TIME_ISO ? "" : pith__time_format_names[format]);
     for (size_t r = 0; r < t->rows; r++) {
+        PITH_TRY_ROW(b->work->stop, r, err);
         const pith_str cell = t->cells[r * t->columns + at];
         x[r] = PITH_TIME_NULL;
         if (pith__cell_is_null(cell))
@@ -91,10 +93,11 @@ static pith_status column_times(pith__rdb_column *c, pith__time_format format,
     return PITH_OK;
 }
 
-static pith_status column_booleans(pith__rdb_column *c, const pith__text_table *t, size_t at,
-                                   pith_error *err) {
+static pith_status column_booleans(pith__build *b, pith__rdb_column *c, const pith__text_table *t,
+                                   size_t at, pith_error *err) {
     uint8_t *x = (uint8_t *)c->data;
     for (size_t r = 0; r < t->rows; r++) {
+        PITH_TRY_ROW(b->work->stop, r, err);
         const pith_str cell = t->cells[r * t->columns + at];
         bool yes = false;
         x[r] = 2;
@@ -129,6 +132,7 @@ static pith_status column_strings(pith__build *b, pith__rdb_column *c, const pit
     pith__map seen;
     PITH_TRY(pith__map_init(&seen, PITH_BUILD_ARENA(b), 64));
     for (size_t r = 0; r < t->rows; r++) {
+        PITH_TRY_ROW(b->work->stop, r, err);
         const pith_str cell = t->cells[r * t->columns + at];
         x[r] = PITH_RDB_NONE;
         if (!cell.size) {
@@ -167,9 +171,9 @@ pith_status pith__build_cells(pith__build *b, pith__rdb_column *c, pith__time_fo
                           "': the cell is a blob; give the column the stype ignored",
                           t->path, t->blobs[at], PITH_STR_ARG(c->name));
     switch (c->stype) {
-    case PITH_STYPE_NUMERICAL: return column_numbers(c, t, at, err);
-    case PITH_STYPE_TIMESTAMP: return column_times(c, format, t, at, err);
-    case PITH_STYPE_BOOLEAN: return column_booleans(c, t, at, err);
+    case PITH_STYPE_NUMERICAL: return column_numbers(b, c, t, at, err);
+    case PITH_STYPE_TIMESTAMP: return column_times(b, c, format, t, at, err);
+    case PITH_STYPE_BOOLEAN: return column_booleans(b, c, t, at, err);
     default: return column_strings(b, c, t, at, err);
     }
 }
@@ -276,10 +280,11 @@ pith_status pith__build_columns(pith__build *b, pith_error *err) {
     for (size_t i = 0; i < schema->table_count; i++) {
         const pith__table_schema *from = &schema->tables[i];
         pith__rdb_table *t = &b->rdb->tables[i];
-        if (b->options->progress)
-            b->options->progress(b->options->user, "tables", i, schema->table_count);
-        PITH_TRY(pith__stop_check(b->options->stop, err));
+        pith__work_tell(b->work, "tables", i, schema->table_count);
+        PITH_TRY(pith__stop_check(b->work->stop, err));
         PITH_TRY(b->source.kind->read(&b->texts[i], &b->source, from->file, err));
+        b->rows_read += b->texts[i].rows;
+        pith__work_tell(b->work, "rows", b->rows_read, 0);
         *t = (pith__rdb_table){ .name = from->name,
                                 .rows = (uint32_t)b->texts[i].rows,
                                 .time_column = -1 };

@@ -13,7 +13,7 @@ static pith_status build_note(pith__build *b, bool tell, const char *format, va_
                               pith_error *err) {
     char text[800];
     pith__text_format(text, sizeof text, format, args);
-    if (tell && b->options->warn) b->options->warn(b->options->user, text);
+    if (tell && b->options->warn) b->options->warn(b->options->call.user, text);
     if (!pith__arena_grow(PITH_BUILD_ARENA(b), (void **)&b->rdb->warnings, b->rdb->warning_count,
                           &b->warning_room, sizeof *b->rdb->warnings))
         return pith__fail_memory(err, sizeof text);
@@ -73,7 +73,7 @@ static pith_status build_schema(pith__schema *schema, pith__build *b, pith_error
         return pith__schema_compact(&b->rdb->schema, text, PITH_BUILD_ARENA(b), err);
     }
     b->schema_path = b->source.path;
-    PITH_TRY(pith__schema_draft(schema, &b->source, err));
+    PITH_TRY(pith__schema_draft(schema, &b->source, b->work, err));
     return pith__build_warn(
         b, err, "the schema was inferred; `pith preprocess --draft` writes it for you to check");
 }
@@ -92,14 +92,13 @@ static pith_status build_steps(pith__build *b, pith_error *err) {
 }
 
 pith_status pith__build_run(pith__rdb *rdb, const char *source,
-                            const pith_database_options *options,
-                            const pith_writer *writer,
-                            pith_error *err) {
-    pith__build b = { .rdb = rdb, .options = options, .train_until = INT64_MAX };
-    PITH_TRY(pith__table_source_open(&b.source, source, PITH_BUILD_ARENA(&b), err));
+                            const pith_database_options *options, const pith__work *work,
+                            const pith_writer *writer, pith_error *err) {
+    pith__build b = { .rdb = rdb, .options = options, .work = work, .train_until = INT64_MAX };
+    PITH_TRY(pith__table_source_open(&b.source, source, work->stop, PITH_BUILD_ARENA(&b), err));
     /* Names are spans of the open files, so the database is written before these are closed. */
     pith_status status = build_steps(&b, err);
-    if (!status) status = pith__rdb_write(rdb, writer, PITH_BUILD_ARENA(&b), err);
+    if (!status) status = pith__rdb_write(rdb, writer, work->stop, PITH_BUILD_ARENA(&b), err);
     pith__build_queries_close(&b);
     pith__table_source_close(&b.source);
     return status;

@@ -3,6 +3,7 @@
 #define PITH_TABLES_DATABASE_BUILD_DATABASE_H
 
 #include "base/memory/span_map.h"
+#include "base/work.h"
 #include "pith/tables.h"
 #include "tables/database/rdb.h"
 #include "tables/sources/table_source.h"
@@ -13,6 +14,8 @@ typedef struct pith__build {
     const pith__schema *schema;
     pith__table_source source;
     const pith_database_options *options;
+    const pith__work *work; /* of the call that makes it */
+    uint64_t rows_read;     /* of the source, so far */
     const char *schema_path;
     pith__text_table *texts; /* [schema tables] */
     pith__map *keys;         /* [schema tables] primary key to row; slots is NULL without one */
@@ -51,8 +54,8 @@ pith_status pith__build_vectors(pith__build *b, pith_error *err);
 pith_status pith__build_cells(pith__build *b, pith__rdb_column *c, pith__time_format format,
                               const pith__text_table *t, size_t at, pith_error *err);
 /* The form of the times in a column. Fails if there is none, or if several read all cells. */
-pith_status pith__build_format(pith__time_format *format, pith_str name, const pith__text_table *t,
-                               size_t at, pith_error *err);
+pith_status pith__build_format(pith__time_format *format, pith__build *b, pith_str name,
+                               const pith__text_table *t, size_t at, pith_error *err);
 
 /* A table that a task makes: the next one of the database, with the columns asked_at, target and
  * perhaps more. pith__build_made_column makes an empty one of t->rows rows; pith__build_made_table
@@ -76,9 +79,8 @@ pith_status pith__build_down(pith__build *b, pith__rdb_link *link, pith_error *e
 /* All of them, and hands the file to `write`. rdb has an empty arena; afterwards the caller closes
  * it, whatever comes. */
 pith_status pith__build_run(pith__rdb *rdb, const char *source,
-                            const pith_database_options *options,
-                            const pith_writer *writer,
-                            pith_error *err);
+                            const pith_database_options *options, const pith__work *work,
+                            const pith_writer *writer, pith_error *err);
 
 /* The text that joins the cells of several columns of a row, for keys; data is NULL if memory is
  * out. *null is set if one of them is empty. */
@@ -90,6 +92,7 @@ pith_str pith__build_key(pith__arena *arena, const pith__text_table *t, const si
 uint32_t pith__key_find(const pith__map *keys, pith_str key);
 
 /* Infers a schema from the tables of a source. */
-pith_status pith__schema_draft(pith__schema *schema, pith__table_source *source, pith_error *err);
+pith_status pith__schema_draft(pith__schema *schema, pith__table_source *source,
+                               const pith__work *work, pith_error *err);
 
 #endif

@@ -1,11 +1,10 @@
 /* build_links.c - keys to rows: primary keys, foreign keys, and the children of each parent in
  * order of time. */
-#include <stdlib.h>
-
 #include "base/error.h"
 #include "base/str.h"
 #include "base/text_out.h"
 #include "tables/database/build_database.h"
+#include "tables/database/stoppable_sort.h"
 
 /* The key of a row as text. Several columns are joined with the unit separator (0x1F). Null if any
  * part is empty. */
@@ -48,6 +47,7 @@ static pith_status link_keys(pith__map *map, pith__build *b, size_t table,
     PITH_TRY(pith__map_init(map, PITH_BUILD_ARENA(b), t->rows));
     if (!places) return pith__fail_memory(err, names->count * sizeof *places);
     for (size_t r = 0; r < t->rows; r++) {
+        PITH_TRY_ROW(b->work->stop, r, err);
         bool null;
         uint32_t old;
         const pith_str key =
@@ -78,6 +78,7 @@ static pith_status link_key_text(pith__build *b, size_t table, const pith__name_
     pith_str *keys = pith__arena_array(arena, t->rows + 1, sizeof *keys);
     if (!places || !begin || !keys) return pith__fail_memory(err, t->rows * sizeof *keys);
     for (size_t r = 0; r < t->rows; r++) {
+        PITH_TRY_ROW(b->work->stop, r, err);
         bool null;
         keys[r] = pith__build_key(arena, t, places, names->count, r, &null);
         if (!keys[r].data) return pith__fail_memory(err, keys[r].size);
@@ -85,7 +86,10 @@ static pith_status link_key_text(pith__build *b, size_t table, const pith__name_
     }
     char *bytes = pith__arena_alloc(arena, (size_t)begin[t->rows] + 1);
     if (!bytes) return pith__fail_memory(err, (size_t)begin[t->rows]);
-    for (size_t r = 0; r < t->rows; r++) memcpy(bytes + begin[r], keys[r].data, keys[r].size);
+    for (size_t r = 0; r < t->rows; r++) {
+        PITH_TRY_ROW(b->work->stop, r, err);
+        memcpy(bytes + begin[r], keys[r].data, keys[r].size);
+    }
     b->rdb->tables[table].key_begin = begin;
     b->rdb->tables[table].key_bytes = bytes;
     return PITH_OK;
@@ -125,6 +129,7 @@ static pith_status link_up(pith__build *b, pith__rdb_link *link, const pith__lin
     size_t lost_row = 0;
     if (!places || !up) return pith__fail_memory(err, t->rows * sizeof *up);
     for (size_t r = 0; r < t->rows; r++) {
+        PITH_TRY_ROW(b->work->stop, r, err);
         bool null;
         const pith__arena_mark mark = pith__arena_get_mark(arena);
         const pith_str key = pith__build_key(arena, t, places, from->columns.count, r, &null);
@@ -195,12 +200,15 @@ pith_status pith__build_down(pith__build *b, pith__rdb_link *link, pith_error *e
     link_row *rows = pith__arena_array(arena, (size_t)children + 1, sizeof *rows);
     if (!begin || !down || !rows) return pith__fail_memory(err, children * sizeof *rows);
     for (uint32_t r = 0; r < children; r++) {
+        PITH_TRY_ROW(b->work->stop, r, err);
         rows[r] = (link_row){ pith__rdb_row_time(b->rdb, link->child, r), r };
         if (link->up[r] != PITH_RDB_NONE) begin[link->up[r] + 2]++;
     }
-    qsort(rows, children, sizeof *rows, link_compare);
+    if (!pith__sort(rows, children, sizeof *rows, link_compare, b->work->stop, arena))
+        return pith__stop_check(b->work->stop, err);
     for (uint32_t p = 1; p <= parents; p++) begin[p + 1] += begin[p];
     for (uint32_t i = 0; i < children; i++) {
+        PITH_TRY_ROW(b->work->stop, i, err);
         const uint32_t parent = link->up[rows[i].row];
         if (parent != PITH_RDB_NONE) down[begin[parent + 1]++] = rows[i].row;
     }

@@ -71,9 +71,11 @@ static pith_status query_rows(pith__build *b, const pith__sqlite *s, sqlite3_stm
     for (size_t i = 0; i < schema->column_count; i++) {
         formats[i] = schema->columns[i].format;
         if (schema->columns[i].stype == PITH_STYPE_TIMESTAMP && !formats[i])
-            PITH_TRY(pith__build_format(&formats[i], schema->columns[i].name, t, places[i], err));
+            PITH_TRY(
+                pith__build_format(&formats[i], b, schema->columns[i].name, t, places[i], err));
     }
     for (size_t r = 0; r < t->rows; r++) {
+        PITH_TRY_ROW(b->work->stop, r, err);
         int code = 0;
         for (size_t i = 0; i < schema->column_count && !code; i++)
             code = query_bind(s, statement, (int)i + 1, &schema->columns[i], formats[i],
@@ -165,6 +167,7 @@ static pith_status query_database(pith__build *b, const pith__sqlite *s, pith_er
     if (s->open_v2("", &b->queries, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL))
         return pith__fail(err, PITH_ERR_RUN, "the temporary database of queries cannot be made: %s",
                           b->queries ? s->errmsg(b->queries) : "out of memory");
+    pith__sqlite_watch(s, b->queries, b->work->stop);
     PITH_TRY(query_execute(b, s, PITH_STR("PRAGMA journal_mode = OFF; BEGIN"), err));
     for (size_t i = 0; i < b->schema->table_count; i++) PITH_TRY(query_table(b, s, i, err));
     PITH_TRY(query_execute(b, s, PITH_STR("COMMIT; PRAGMA query_only = ON"), err));
@@ -192,8 +195,8 @@ static pith_status query_ask(pith__text_table *result, pith__build *b,
         return b->source.kind->query(result, &b->source, sql.data, path.data, err);
     PITH_TRY(pith__sqlite_load(&s, path.data, err));
     PITH_TRY(query_database(b, s, err));
-    return pith__sqlite_select(result, s, b->queries, sql.data, path.data, PITH_BUILD_ARENA(b),
-                               err);
+    return pith__sqlite_select(result, s, b->queries, sql.data, path.data, b->work->stop,
+                               PITH_BUILD_ARENA(b), err);
 }
 
 /* Columns of the result, in the order in which they are looked for. */
@@ -226,6 +229,7 @@ static pith_status query_anchors(uint32_t *up, pith__build *b, uint32_t anchor,
     for (size_t r = 0; r < t->rows; r++) {
         const pith_str cell = t->cells[r * t->columns + at];
         double number;
+        PITH_TRY_ROW(b->work->stop, r, err);
         up[r] = PITH_RDB_NONE;
         if (keys->slots)
             up[r] = pith__map_get(keys, cell);

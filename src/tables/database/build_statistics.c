@@ -30,12 +30,18 @@ static double statistics_value(const pith__rdb_column *c, uint32_t row) {
     return (double)((const uint8_t *)c->data)[row];
 }
 
-/* Mean and standard deviation of x, or of its logarithm. Returns the skewness. */
-static double statistics_moments(pith__rdb_column *c, const double *x, size_t n, bool logarithm) {
+/* Mean and standard deviation of x, or of its logarithm. Returns the skewness. What it says is of
+ * no use if the call must end. */
+static double statistics_moments(pith__rdb_column *c, const double *x, size_t n, bool logarithm,
+                                 pith__stop *stop) {
     double sum = 0, squares = 0, cubes = 0;
-    for (size_t i = 0; i < n; i++) sum += logarithm ? log(x[i]) : x[i];
+    for (size_t i = 0; i < n; i++) {
+        if (pith__row_stops(stop, i)) return 0;
+        sum += logarithm ? log(x[i]) : x[i];
+    }
     c->mean = n ? sum / (double)n : 0;
     for (size_t i = 0; i < n; i++) {
+        if (pith__row_stops(stop, i)) return 0;
         const double d = (logarithm ? log(x[i]) : x[i]) - c->mean;
         squares += d * d;
         cubes += d * d * d;
@@ -56,6 +62,7 @@ static pith_status statistics_column(pith__build *b, uint32_t table, uint32_t co
     size_t n = 0;
     if (c->stype == PITH_STYPE_TEXT || c->stype == PITH_STYPE_CATEGORICAL) return PITH_OK;
     for (uint32_t r = 0; r < t->rows; r++) {
+        PITH_TRY_ROW(b->work->stop, r, err);
         if (pith__rdb_is_null(c, r) || !statistics_sees(b, table, column, r)) continue;
         x[n++] = statistics_value(c, r);
         if (x[n - 1] < low) low = x[n - 1];
@@ -72,12 +79,13 @@ static pith_status statistics_column(pith__build *b, uint32_t table, uint32_t co
                           "%s: column '" PITH_STR_FMT "' has the transform log, but holds %g",
                           b->schema_path, PITH_STR_ARG(c->name), low);
     c->log = false;
-    const double skewness = statistics_moments(c, x, n, false);
+    const double skewness = statistics_moments(c, x, n, false, b->work->stop);
     c->low = n ? low : 1;
     if (n && (asked || (automatic && low > 0 && skewness >= SKEWED))) {
         c->log = true;
-        statistics_moments(c, x, n, true);
+        statistics_moments(c, x, n, true, b->work->stop);
     }
+    PITH_TRY(pith__stop_check(b->work->stop, err));
     if (t->rows && n && c->sd == 1 && !c->log && low == x[0] && c->mean == x[0])
         return pith__build_warn(b, err, PITH_STR_FMT ": column '" PITH_STR_FMT "' is constant",
                                 PITH_STR_ARG(t->name), PITH_STR_ARG(c->name));

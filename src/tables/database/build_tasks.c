@@ -43,6 +43,7 @@ static pith_status task_keys(pith__build *b, pith__rdb_table *t, uint32_t anchor
     char text[PITH_TIME_CHARS], *bytes = NULL;
     for (int pass = 0; begin && pass < 2; pass++) {
         for (uint32_t r = 0; r < t->rows; r++) {
+            PITH_TRY_ROW(b->work->stop, r, err);
             const size_t own = a->key_begin
                                    ? (size_t)(a->key_begin[up[r] + 1] - a->key_begin[up[r]])
                                    : (size_t)snprintf(text, sizeof text, "%u", up[r]);
@@ -154,15 +155,18 @@ static pith_status window_tell(pith__build *b, pith__rdb_task *task, const pith_
 
 /* Fills the rows: for each time all anchor rows that are there by then. A window that ends after
  * the last row of its table has no target: more rows may come. */
-static void window_fill(pith__build *b, pith__rdb_table *t, uint32_t *up, uint32_t anchor,
-                        const pith__rdb_link *link, const pith__window_schema *w) {
+static pith_status window_fill(pith__build *b, pith__rdb_table *t, uint32_t *up, uint32_t anchor,
+                               const pith__rdb_link *link, const pith__window_schema *w,
+                               pith_error *err) {
     int64_t *times = (int64_t *)t->columns[0].data,
             *knowns = t->column_count > 2 ? (int64_t *)t->columns[2].data : NULL;
     const bool any = pith__str_is(w->aggregate, "any");
     const int64_t last = window_last(b->rdb, link->child);
     uint32_t row = 0;
     for (int64_t time = w->from; time < w->until; time += w->every) {
+        PITH_TRY(pith__stop_check(b->work->stop, err));
         for (uint32_t a = 0; a < b->rdb->tables[anchor].rows; a++) {
+            PITH_TRY_ROW(b->work->stop, a, err);
             const int64_t begins = pith__rdb_row_time(b->rdb, anchor, a);
             if (begins == PITH_TIME_NULL || begins >= time) continue;
             const bool ended = time + w->seconds <= last;
@@ -180,6 +184,7 @@ static void window_fill(pith__build *b, pith__rdb_table *t, uint32_t *up, uint32
         }
     }
     t->rows = row;
+    return PITH_OK;
 }
 
 /* Makes the table of a window: one row for each anchor row and time. The target is known when the
@@ -213,7 +218,7 @@ static pith_status task_window(pith__build *b, pith__rdb_task *task, const pith_
     t->columns[1].known_column = 0;
     t->columns[1].known_delay = w->seconds;
     if (waits) PITH_TRY(pith__build_made_known(b, t, err));
-    window_fill(b, t, up, anchor, link, w);
+    PITH_TRY(window_fill(b, t, up, anchor, link, w, err));
     PITH_TRY(window_tell(b, task, t, link->child, err));
     return pith__build_made_table(b, task, from->name, anchor, up, err);
 }

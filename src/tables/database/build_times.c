@@ -3,11 +3,10 @@
  * order lines or refunds would tell of orders that are still to come. Times go from parents to
  * children, the newest first, so that each row is set once, also where rows name each other in a
  * circle. */
-#include <stdlib.h>
-
 #include "base/error.h"
 #include "base/str.h"
 #include "tables/database/build_database.h"
+#include "tables/database/stoppable_sort.h"
 
 typedef struct times_row {
     int64_t time;
@@ -119,6 +118,7 @@ static pith_status times_run(pith__build *b, times_work *w, size_t rows, pith_er
                                         sizeof **w->times);
         if (!w->times[t]) return pith__fail_memory(err, rows * sizeof **w->times);
         for (uint32_t r = 0; r < rdb->tables[t].rows; r++) {
+            PITH_TRY_ROW(b->work->stop, r, err);
             const int64_t time = times_direct(rdb, t, r);
             w->times[t][r] = PITH_TIME_ALWAYS;
             if (time != PITH_TIME_ALWAYS) first[count++] = (times_row){ time, t, r };
@@ -127,8 +127,12 @@ static pith_status times_run(pith__build *b, times_work *w, size_t rows, pith_er
     for (uint32_t k = 0; k < rdb->link_count; k++)
         if (w->marked[rdb->links[k].child] && w->marked[rdb->links[k].parent])
             PITH_TRY(pith__build_down(b, &rdb->links[k], err));
-    qsort(first, count, sizeof *first, times_compare);
-    for (size_t i = 0; i < count; i++) times_spread(w, &first[i]);
+    if (!pith__sort(first, count, sizeof *first, times_compare, b->work->stop, PITH_BUILD_ARENA(b)))
+        return pith__stop_check(b->work->stop, err);
+    for (size_t i = 0; i < count; i++) {
+        PITH_TRY_ROW(b->work->stop, i, err);
+        times_spread(w, &first[i]);
+    }
     return PITH_OK;
 }
 

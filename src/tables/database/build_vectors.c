@@ -1,15 +1,15 @@
 /* build_vectors.c - a vector for each distinct text, by the caller's embedder or by hashing its
  * words. */
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
-#include "base/stop.h"
 #include "base/checked.h"
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "tables/database/build_database.h"
 #include "tables/database/hash_words.h"
+#include "tables/database/stoppable_sort.h"
 
 /* Texts of a call of the embedder: enough to fill its batches, few enough to show progress and to
  * be cancelled. */
@@ -76,6 +76,7 @@ static pith_status vectors_text(pith__build *b, pith_error *err) {
     char *bytes = pith__arena_alloc(PITH_BUILD_ARENA(b), (size_t)begin[n] + 1);
     if (!bytes) return pith__fail_memory(err, (size_t)begin[n]);
     for (uint32_t i = 0; i < n; i++) {
+        PITH_TRY_ROW(b->work->stop, i, err);
         memcpy(bytes + begin[i], b->string_list[i].data, b->string_list[i].size);
         b->string_list[i].data = bytes + begin[i];
     }
@@ -93,11 +94,12 @@ static pith_status vectors_embed(pith__build *b, float *vectors, const pith_text
     float *some = pith__arena_array(arena, VECTOR_TEXTS, e->dim * sizeof *some);
     if (!order || !texts || !some) return pith__fail_memory(err, n * sizeof *order);
     for (uint32_t i = 0; i < n; i++) order[i] = (vector_text){ b->string_list[i], i };
-    qsort(order, n, sizeof *order, vector_compare);
+    if (!pith__sort(order, n, sizeof *order, vector_compare, b->work->stop, arena))
+        return pith__stop_check(b->work->stop, err);
     for (uint32_t at = 0; at < n; at += VECTOR_TEXTS) {
         const uint32_t count = n - at < VECTOR_TEXTS ? n - at : VECTOR_TEXTS;
-        PITH_TRY(pith__stop_check(b->options->stop, err));
-        if (b->options->progress) b->options->progress(b->options->user, "texts", at, n);
+        PITH_TRY(pith__stop_check(b->work->stop, err));
+        pith__work_tell(b->work, "texts", at, n);
         for (uint32_t i = 0; i < count; i++) texts[i] = order[at + i].text;
         PITH_TRY(e->embed(e->user, some, texts, count, err));
         for (size_t i = 0; i < count * e->dim; i++)
@@ -110,7 +112,7 @@ static pith_status vectors_embed(pith__build *b, float *vectors, const pith_text
             memcpy(vectors + (size_t)order[at + i].number * e->dim, some + i * e->dim,
                    e->dim * sizeof *some);
     }
-    if (b->options->progress) b->options->progress(b->options->user, "texts", n, n);
+    pith__work_tell(b->work, "texts", n, n);
     return PITH_OK;
 }
 

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/os/file.h"
+#include "base/stop.h"
 #include "tables/schema/cell_value.h"
 #include "tables/schema/schema.h"
 
@@ -136,19 +137,19 @@ enum pith__rdb_kind {
 /* Bytes of a value of a column of this kind; 0 for kinds that are not stored. */
 size_t pith__rdb_value_bytes(pith__stype stype);
 
-/* Maps a file and checks its checksum, its counts and every index in it. */
-pith_status pith__rdb_open(pith__rdb *rdb, const char *path, const pith_allocator *allocator,
-                           pith_error *err);
+/* Maps a file and checks its checksum, its counts and every index in it. stop, here and below: may
+ * be NULL. */
+pith_status pith__rdb_open(pith__rdb *rdb, const char *path, pith__stop *stop,
+                           const pith_allocator *allocator, pith_error *err);
 void pith__rdb_close(pith__rdb *rdb);
 
-/* Hands the file to `write`, which returns other than 0 to stop; then the status is PITH_ERR_IO. */
-pith_status pith__rdb_write(const pith__rdb *rdb,
-                            const pith_writer *writer,
+/* Hands the file to the writer. */
+pith_status pith__rdb_write(const pith__rdb *rdb, const pith_writer *writer, pith__stop *stop,
                             pith__arena *arena, pith_error *err);
 /* Writes what is in the database as JSON: tables, columns with statistics, links, tasks, warnings.
- * Nothing is written if it fails. */
-pith_status pith__rdb_describe(const pith__rdb *rdb, const pith_allocator *allocator,
-                               const pith_writer *writer,
+ * Nothing is written if it fails but for the writer. */
+pith_status pith__rdb_describe(const pith__rdb *rdb, pith__stop *stop,
+                               const pith_allocator *allocator, const pith_writer *writer,
                                pith_error *err);
 
 /* The time of a row: its own, or that of the newest row that it names; PITH_TIME_NULL if its table

@@ -1,6 +1,8 @@
 /* rdb_describe.c - what is in a database, as JSON for people and programs. */
+#include "base/error.h"
 #include "base/formats/json_write.h"
 #include "base/str.h"
+#include "base/work.h"
 #include "tables/database/rdb.h"
 #include "tables/database/rdb_figures.h"
 
@@ -55,17 +57,27 @@ static void describe_table(pith__json_out *j, const pith__rdb_table *t,
     pith__json_close(j, "}");
 }
 
-static void describe_task(pith__json_out *j, const pith__rdb *rdb, const pith__rdb_task *task) {
-    static const char *const parts[] = { "train", "validation", "test", "none" };
-    int64_t counts[4] = { 0 };
-    for (uint32_t r = 0; r < rdb->tables[task->table].rows; r++)
+/* Rows of the parts of a task. */
+enum { DESCRIBE_PARTS = 4 };
+
+static pith_status describe_count(int64_t *counts, const pith__rdb *rdb, const pith__rdb_task *task,
+                                  pith__stop *stop, pith_error *err) {
+    for (uint32_t r = 0; r < rdb->tables[task->table].rows; r++) {
+        PITH_TRY_ROW(stop, r, err);
         counts[pith__rdb_split(rdb, task, r)]++;
+    }
+    return PITH_OK;
+}
+
+static void describe_task(pith__json_out *j, const pith__rdb *rdb, const pith__rdb_task *task,
+                          const int64_t *counts) {
+    static const char *const parts[DESCRIBE_PARTS] = { "train", "validation", "test", "none" };
     pith__json_separate(j);
     pith__json_open(j, "{");
     pith__json_key_string(j, "name", task->name);
     pith__json_key_string(j, "table", rdb->tables[task->table].name);
     pith__json_key_string(j, "target", rdb->tables[task->table].columns[task->column].name);
-    for (int i = 0; i < 4; i++) pith__json_key_int(j, parts[i], counts[i]);
+    for (int i = 0; i < DESCRIBE_PARTS; i++) pith__json_key_int(j, parts[i], counts[i]);
     if (task->left_out) pith__json_key_int(j, "left_out", (int64_t)task->left_out);
     pith__json_close(j, "}");
 }
@@ -99,7 +111,7 @@ static void describe_warnings(pith__json_out *j, const pith__rdb *rdb,
 }
 
 static void describe_database(pith__json_out *j, const pith__rdb *rdb,
-                              const pith__rdb_figures *figures) {
+                              const pith__rdb_figures *figures, const int64_t *counts) {
     pith__json_open(j, "{");
     pith__json_key_string(j, "name", rdb->name);
     pith__json_key_string(j, "embedder", rdb->embedder);
@@ -116,7 +128,8 @@ static void describe_database(pith__json_out *j, const pith__rdb *rdb,
     pith__json_close(j, "]");
     pith__json_key(j, "tasks");
     pith__json_open(j, "[");
-    for (uint32_t i = 0; i < rdb->task_count; i++) describe_task(j, rdb, &rdb->tasks[i]);
+    for (uint32_t i = 0; i < rdb->task_count; i++)
+        describe_task(j, rdb, &rdb->tasks[i], counts + (size_t)i * DESCRIBE_PARTS);
     pith__json_close(j, "]");
     pith__json_key(j, "warnings");
     pith__json_open(j, "[");
@@ -125,15 +138,29 @@ static void describe_database(pith__json_out *j, const pith__rdb *rdb,
     pith__json_close(j, "}");
 }
 
-pith_status pith__rdb_describe(const pith__rdb *rdb, const pith_allocator *allocator,
-                               const pith_writer *writer,
-                               pith_error *err) {
-    pith__json_out out = { writer, false };
+/* All that can fail or last comes before the first byte. */
+static pith_status describe_run(pith__out *bytes, const pith__rdb *rdb, pith__stop *stop,
+                                pith__arena *arena, pith_error *err) {
+    pith__json_out out = { bytes, false };
     pith__rdb_figures *figures;
+    int64_t *counts =
+        pith__arena_array(arena, (size_t)rdb->task_count + 1, DESCRIBE_PARTS * sizeof *counts);
+    if (!counts) return pith__fail_memory(err, rdb->task_count * sizeof *counts);
+    PITH_TRY(pith__rdb_figures_of(&figures, rdb, stop, arena, err));
+    for (uint32_t i = 0; i < rdb->task_count; i++)
+        PITH_TRY(
+            describe_count(counts + (size_t)i * DESCRIBE_PARTS, rdb, &rdb->tasks[i], stop, err));
+    describe_database(&out, rdb, figures, counts);
+    return pith__out_status(bytes, "the description", err);
+}
+
+pith_status pith__rdb_describe(const pith__rdb *rdb, pith__stop *stop,
+                               const pith_allocator *allocator, const pith_writer *writer,
+                               pith_error *err) {
+    pith__out out = { writer, false };
     pith__arena arena;
     pith__arena_init(&arena, allocator);
-    const pith_status status = pith__rdb_figures_of(&figures, rdb, &arena, err);
-    if (!status) describe_database(&out, rdb, figures);
+    const pith_status status = describe_run(&out, rdb, stop, &arena, err);
     pith__arena_free(&arena);
     return status;
 }

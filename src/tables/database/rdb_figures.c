@@ -1,16 +1,18 @@
 /* rdb_figures.c - see rdb_figures.h. */
 #include "tables/database/rdb_figures.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/str.h"
+#include "base/work.h"
+#include "tables/database/stoppable_sort.h"
 
 typedef struct figures_work {
     const pith__rdb *rdb;
     double *numbers; /* [most rows of a table], shared with times */
     uint8_t *seen;   /* a bit for each string */
+    pith__stop *stop;
     pith__arena *arena;
 } figures_work;
 
@@ -24,48 +26,64 @@ static int figures_by_time(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void figures_numbers(pith__rdb_figures *f, const pith__rdb_column *c, uint32_t rows,
-                            double *x) {
+static pith_status figures_numbers(pith__rdb_figures *f, const figures_work *w,
+                                   const pith__rdb_column *c, uint32_t rows, pith_error *err) {
+    double *x = w->numbers;
     size_t n = 0;
-    for (uint32_t r = 0; r < rows; r++)
+    for (uint32_t r = 0; r < rows; r++) {
+        PITH_TRY_ROW(w->stop, r, err);
         if (!pith__rdb_is_null(c, r)) x[n++] = ((const double *)c->data)[r];
-    if (!n) return;
-    qsort(x, n, sizeof *x, figures_by_number);
+    }
+    if (!n) return PITH_OK;
+    if (!pith__sort(x, n, sizeof *x, figures_by_number, w->stop, w->arena))
+        return pith__stop_check(w->stop, err);
     for (size_t i = 0; i < n; i++) f->distinct += !i || x[i] > x[i - 1];
     f->least = x[0];
     f->greatest = x[n - 1];
+    return PITH_OK;
 }
 
-static void figures_times(pith__rdb_figures *f, const pith__rdb_column *c, uint32_t rows,
-                          int64_t *x) {
+static pith_status figures_times(pith__rdb_figures *f, const figures_work *w,
+                                 const pith__rdb_column *c, uint32_t rows, pith_error *err) {
+    int64_t *x = (int64_t *)(void *)w->numbers;
     size_t n = 0;
-    for (uint32_t r = 0; r < rows; r++)
+    for (uint32_t r = 0; r < rows; r++) {
+        PITH_TRY_ROW(w->stop, r, err);
         if (!pith__rdb_is_null(c, r)) x[n++] = ((const int64_t *)c->data)[r];
-    if (!n) return;
-    qsort(x, n, sizeof *x, figures_by_time);
+    }
+    if (!n) return PITH_OK;
+    if (!pith__sort(x, n, sizeof *x, figures_by_time, w->stop, w->arena))
+        return pith__stop_check(w->stop, err);
     for (size_t i = 0; i < n; i++) f->distinct += !i || x[i] > x[i - 1];
     f->first = x[0];
     f->last = x[n - 1];
+    return PITH_OK;
 }
 
-static void figures_booleans(pith__rdb_figures *f, const pith__rdb_column *c, uint32_t rows) {
+static pith_status figures_booleans(pith__rdb_figures *f, const figures_work *w,
+                                    const pith__rdb_column *c, uint32_t rows, pith_error *err) {
     bool seen[2] = { false, false };
-    for (uint32_t r = 0; r < rows; r++)
+    for (uint32_t r = 0; r < rows; r++) {
+        PITH_TRY_ROW(w->stop, r, err);
         if (!pith__rdb_is_null(c, r)) seen[((const uint8_t *)c->data)[r]] = true;
+    }
     f->distinct = (uint64_t)seen[0] + seen[1];
+    return PITH_OK;
 }
 
 /* Equal texts are one string of the database. */
-static void figures_strings(pith__rdb_figures *f, const figures_work *w, const pith__rdb_column *c,
-                            uint32_t rows) {
+static pith_status figures_strings(pith__rdb_figures *f, const figures_work *w,
+                                   const pith__rdb_column *c, uint32_t rows, pith_error *err) {
     memset(w->seen, 0, w->rdb->string_count / 8 + 1);
     for (uint32_t r = 0; r < rows; r++) {
+        PITH_TRY_ROW(w->stop, r, err);
         if (pith__rdb_is_null(c, r)) continue;
         const uint32_t string = ((const uint32_t *)c->data)[r];
         const uint8_t bit = (uint8_t)(1u << (string & 7));
         f->distinct += !(w->seen[string >> 3] & bit);
         w->seen[string >> 3] |= bit;
     }
+    return PITH_OK;
 }
 
 static bool figures_warned(const pith__rdb *rdb, pith_str warning) {
@@ -93,12 +111,10 @@ static pith_status figures_table(pith__rdb_figures *figures, const figures_work 
         pith__rdb_figures *f = &figures[t->first_cell + i];
         *f = (pith__rdb_figures){ .distinct = 0 };
         switch (c->stype) {
-        case PITH_STYPE_NUMERICAL: figures_numbers(f, c, t->rows, w->numbers); break;
-        case PITH_STYPE_TIMESTAMP:
-            figures_times(f, c, t->rows, (int64_t *)(void *)w->numbers);
-            break;
-        case PITH_STYPE_BOOLEAN: figures_booleans(f, c, t->rows); break;
-        default: figures_strings(f, w, c, t->rows); break;
+        case PITH_STYPE_NUMERICAL: PITH_TRY(figures_numbers(f, w, c, t->rows, err)); break;
+        case PITH_STYPE_TIMESTAMP: PITH_TRY(figures_times(f, w, c, t->rows, err)); break;
+        case PITH_STYPE_BOOLEAN: PITH_TRY(figures_booleans(f, w, c, t->rows, err)); break;
+        default: PITH_TRY(figures_strings(f, w, c, t->rows, err)); break;
         }
         PITH_TRY(figures_warn(f, w, t, c, err));
     }
@@ -106,8 +122,8 @@ static pith_status figures_table(pith__rdb_figures *figures, const figures_work 
 }
 
 pith_status pith__rdb_figures_of(pith__rdb_figures **figures, const pith__rdb *rdb,
-                                 pith__arena *arena, pith_error *err) {
-    figures_work w = { .rdb = rdb, .arena = arena };
+                                 pith__stop *stop, pith__arena *arena, pith_error *err) {
+    figures_work w = { .rdb = rdb, .stop = stop, .arena = arena };
     uint32_t rows = 0;
     for (uint32_t t = 0; t < rdb->table_count; t++)
         rows = rdb->tables[t].rows > rows ? rdb->tables[t].rows : rows;

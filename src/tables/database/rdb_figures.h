@@ -12,8 +12,8 @@ typedef struct pith__rdb_figures {
                                none */
 } pith__rdb_figures;
 
-/* Sets *figures to [rdb->column_count] figures from the arena. */
+/* Sets *figures to [rdb->column_count] figures from the arena. stop may be NULL. */
 pith_status pith__rdb_figures_of(pith__rdb_figures **figures, const pith__rdb *rdb,
-                                 pith__arena *arena, pith_error *err);
+                                 pith__stop *stop, pith__arena *arena, pith_error *err);
 
 #endif

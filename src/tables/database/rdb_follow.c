@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory/span_map.h"
 #include "base/str.h"
+#include "base/work.h"
 #include "tables/database/rdb_keep.h"
 
 /* Vectors of the same text by the same model differ by rounding; those of two models have nothing
@@ -141,7 +142,7 @@ static pith_status follow_vectors(const pith__rdb *rdb, const pith__rdb *kept, p
 
 /* The classes as strings of this database. */
 static pith_status follow_classes(pith__rdb *rdb, pith__rdb_task *task, const pith__rdb *kept,
-                                  pith_error *err) {
+                                  pith__stop *stop, pith_error *err) {
     const pith__rdb_task *its = &kept->tasks[0];
     uint32_t *classes =
         pith__arena_array(&rdb->arena, (size_t)its->class_count + 1, sizeof *classes);
@@ -153,8 +154,10 @@ static pith_status follow_classes(pith__rdb *rdb, pith__rdb_task *task, const pi
         texts[i] = pith__arena_str(&rdb->arena, follow_text(kept, its->classes[i]));
         if (!texts[i].data) return pith__fail_memory(err, 64);
         classes[i] = PITH_RDB_UNKNOWN;
-        for (uint32_t s = 0; s < rdb->string_count && classes[i] == PITH_RDB_UNKNOWN; s++)
+        for (uint32_t s = 0; s < rdb->string_count && classes[i] == PITH_RDB_UNKNOWN; s++) {
+            PITH_TRY_ROW(stop, s, err);
             if (pith__str_eq(follow_text(rdb, s), texts[i])) classes[i] = s;
+        }
     }
     memcpy(labels, its->labels ? its->labels : labels, its->label_count * sizeof *labels);
     task->classes = its->classes ? classes : NULL;
@@ -165,9 +168,9 @@ static pith_status follow_classes(pith__rdb *rdb, pith__rdb_task *task, const pi
     return PITH_OK;
 }
 
-/* The later database must ask the same question. How rows are split is taken from the kept
- * database, so that validation and test rows stay what they were. */
-static pith_status follow_task(pith__rdb *rdb, const pith__rdb *kept, pith_error *err) {
+/* The later database must ask the same question. */
+static pith_status follow_task(pith__rdb_task **task, pith__rdb *rdb, const pith__rdb *kept,
+                               pith_error *err) {
     const pith__rdb_task *its = &kept->tasks[0];
     pith__rdb_task *mine = NULL;
     for (uint32_t i = 0; i < rdb->task_count; i++)
@@ -178,12 +181,8 @@ static pith_status follow_task(pith__rdb *rdb, const pith__rdb *kept, pith_error
             err, PITH_ERR_ARGUMENT,
             "the schema is not the one that the model was trained with: task '" PITH_STR_FMT "' %s",
             PITH_STR_ARG(its->name), mine ? "asks something else" : "is missing");
-    mine->split = its->split;
-    mine->train_until = its->train_until;
-    mine->validation_until = its->validation_until;
-    mine->train_percent = its->train_percent;
-    mine->validation_percent = its->validation_percent;
-    return follow_classes(rdb, mine, kept, err);
+    *task = mine;
+    return PITH_OK;
 }
 
 /* After the task, since a target is known from the time of its row where the schema says nothing.
@@ -200,15 +199,25 @@ static pith_status follow_known(const pith__rdb *rdb, const pith__rdb *kept, pit
 }
 
 /* Statistics of the kept database replace those of the later one: numbers must be scaled as in
- * training. */
-pith_status pith__rdb_follow(pith__rdb *rdb, const pith__rdb *kept, pith_error *err) {
+ * training. How rows are split is taken from it, too, so that validation and test rows stay what
+ * they were. The later database changes only when nothing can fail any more. */
+pith_status pith__rdb_follow(pith__rdb *rdb, const pith__rdb *kept, pith__stop *stop,
+                             pith_error *err) {
+    pith__rdb_task *task;
     if (!kept->kept || kept->task_count != 1)
         return pith__fail(err, PITH_ERR_ARGUMENT, "this is not what a model keeps of its database");
     PITH_TRY(follow_tables(rdb, kept, err));
     PITH_TRY(follow_links(rdb, kept, err));
     PITH_TRY(follow_vectors(rdb, kept, err));
-    PITH_TRY(follow_task(rdb, kept, err));
+    PITH_TRY(follow_task(&task, rdb, kept, err));
     PITH_TRY(follow_known(rdb, kept, err));
+    PITH_TRY(follow_classes(rdb, task, kept, stop, err));
+    const pith__rdb_task *its_task = &kept->tasks[0];
+    task->split = its_task->split;
+    task->train_until = its_task->train_until;
+    task->validation_until = its_task->validation_until;
+    task->train_percent = its_task->train_percent;
+    task->validation_percent = its_task->validation_percent;
     for (uint32_t t = 0; t < rdb->table_count; t++)
         for (uint32_t c = 0; c < rdb->tables[t].column_count; c++) {
             const pith__rdb_column *its = &kept->tables[t].columns[c];

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/formats/json.h"
 #include "base/str.h"
+#include "base/work.h"
 #include "tables/database/rdb_file.h"
 
 typedef struct rdb_reading {
@@ -13,6 +14,7 @@ typedef struct rdb_reading {
     const char *path;
     const pith__rdb_section *sections;
     uint32_t count, next;
+    pith__stop *stop;
     pith_error *err;
 } rdb_reading;
 
@@ -244,8 +246,10 @@ static pith_status meta_read(rdb_reading *r, pith_str text) {
 static pith_status rdb_offsets(uint64_t *end, const rdb_reading *r, const uint64_t *begin,
                                uint64_t count) {
     if (begin[0]) return rdb_damaged(r, "offsets do not begin at 0");
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i < count; i++) {
+        PITH_TRY_ROW(r->stop, i, r->err);
         if (begin[i + 1] < begin[i]) return rdb_damaged(r, "offsets fall");
+    }
     *end = begin[count];
     return PITH_OK;
 }
@@ -253,9 +257,11 @@ static pith_status rdb_offsets(uint64_t *end, const rdb_reading *r, const uint64
 /* Indices below a limit, or PITH_RDB_NONE where that is allowed. */
 static pith_status rdb_indices(const rdb_reading *r, const uint32_t *x, uint64_t count,
                                uint32_t limit, bool none) {
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i < count; i++) {
+        PITH_TRY_ROW(r->stop, i, r->err);
         if (x[i] >= limit && !(none && x[i] == PITH_RDB_NONE))
             return rdb_damaged(r, "an index is out of range");
+    }
     return PITH_OK;
 }
 
@@ -311,8 +317,10 @@ static pith_status rdb_link(rdb_reading *r, uint32_t index) {
     PITH_TRY(rdb_indices(r, link->up, children, parents, true));
     PITH_TRY(rdb_take((const void **)&link->begin, r, PITH_RDB_BEGIN, ((uint64_t)parents + 1) * 4));
     if (link->begin[0]) return rdb_damaged(r, "a link's offsets do not begin at 0");
-    for (uint32_t i = 0; i < parents; i++)
+    for (uint32_t i = 0; i < parents; i++) {
+        PITH_TRY_ROW(r->stop, i, r->err);
         if (link->begin[i + 1] < link->begin[i]) return rdb_damaged(r, "a link's offsets fall");
+    }
     PITH_TRY(
         rdb_take((const void **)&link->down, r, PITH_RDB_DOWN, (uint64_t)link->begin[parents] * 4));
     return rdb_indices(r, link->down, link->begin[parents], children, false);
@@ -351,9 +359,11 @@ static pith_status rdb_labels(rdb_reading *r, uint32_t index) {
     }
     if (labels)
         PITH_TRY(rdb_take((const void **)&task->labels, r, PITH_RDB_LABELS, (uint64_t)labels * 8));
-    for (uint32_t i = 0; i < labels; i++)
+    for (uint32_t i = 0; i < labels; i++) {
+        PITH_TRY_ROW(r->stop, i, r->err);
         if (!isfinite(task->labels[i]) || (classes && !(task->labels[i] > 0)))
             return rdb_damaged(r, "a label is out of range");
+    }
     return PITH_OK;
 }
 
@@ -383,11 +393,25 @@ static pith_status rdb_content(rdb_reading *r) {
     PITH_TRY(rdb_take((const void **)&rdb->string_bytes, r, PITH_RDB_STRING_BYTES, end));
     PITH_TRY(rdb_take((const void **)&rdb->vectors, r, PITH_RDB_VECTORS,
                       (uint64_t)rdb->string_count * rdb->dim * 4));
-    for (uint64_t i = 0; i < (uint64_t)rdb->string_count * rdb->dim; i++)
+    for (uint64_t i = 0; i < (uint64_t)rdb->string_count * rdb->dim; i++) {
+        PITH_TRY_ROW(r->stop, i, r->err);
         if (!isfinite(rdb->vectors[i])) return rdb_damaged(r, "a vector is not finite");
+    }
     if (rdb->schema.size)
         PITH_TRY(rdb_take((const void **)&rdb->schema.data, r, PITH_RDB_SCHEMA, rdb->schema.size));
     for (uint32_t i = 0; i < rdb->task_count; i++) PITH_TRY(rdb_labels(r, i));
+    return PITH_OK;
+}
+
+static pith_status rdb_checksum(uint64_t *sum, const rdb_reading *r, const uint8_t *data,
+                                size_t size) {
+    pith__hash hash;
+    pith__hash_init(&hash);
+    for (size_t i = 0; i < size; i += PITH_WORK_BYTES) {
+        PITH_TRY(pith__stop_check(r->stop, r->err));
+        pith__hash_add(&hash, data + i, size - i < PITH_WORK_BYTES ? size - i : PITH_WORK_BYTES);
+    }
+    *sum = pith__hash_end(&hash);
     return PITH_OK;
 }
 
@@ -396,6 +420,7 @@ static pith_status rdb_content(rdb_reading *r) {
 static pith_status rdb_read(rdb_reading *r) {
     const pith__file *file = &r->rdb->file;
     pith__rdb_header h;
+    uint64_t sum;
     if (file->size < sizeof h || memcmp(file->data, PITH_RDB_MAGIC, sizeof h.magic) != 0)
         return pith__fail(r->err, PITH_ERR_FORMAT,
                           "%s is no database file; pith preprocess makes one", r->path);
@@ -406,8 +431,8 @@ static pith_status rdb_read(rdb_reading *r) {
                           "order; make it anew",
                           r->path);
     if (h.bytes != file->size) return rdb_damaged(r, "it is not complete");
-    if (h.checksum != pith__hash_of(file->data + sizeof h, file->size - sizeof h))
-        return rdb_damaged(r, "its checksum is wrong");
+    PITH_TRY(rdb_checksum(&sum, r, file->data + sizeof h, file->size - sizeof h));
+    if (h.checksum != sum) return rdb_damaged(r, "its checksum is wrong");
     if (h.sections > (file->size - sizeof h) / sizeof *r->sections)
         return rdb_damaged(r, "it lists more than it holds");
     r->sections = (const pith__rdb_section *)(file->data + sizeof h);
@@ -416,9 +441,9 @@ static pith_status rdb_read(rdb_reading *r) {
     return rdb_content(r);
 }
 
-pith_status pith__rdb_open(pith__rdb *rdb, const char *path, const pith_allocator *allocator,
-                           pith_error *err) {
-    rdb_reading r = { .rdb = rdb, .path = path, .err = err };
+pith_status pith__rdb_open(pith__rdb *rdb, const char *path, pith__stop *stop,
+                           const pith_allocator *allocator, pith_error *err) {
+    rdb_reading r = { .rdb = rdb, .path = path, .stop = stop, .err = err };
     *rdb = (pith__rdb){ .name = { NULL, 0 } };
     pith__arena_init(&rdb->arena, allocator);
     pith_status status = pith__file_open(&rdb->file, path, false, allocator, err);

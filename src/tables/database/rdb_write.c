@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/formats/json_write.h"
 #include "base/str.h"
+#include "base/work.h"
 #include "tables/database/rdb_file.h"
 
 /* Text that grows in an arena. */
@@ -14,24 +15,22 @@ typedef struct rdb_text {
     pith__arena *arena;
     char *data;
     size_t size, room;
-    bool failed;
 } rdb_text;
 
-static void text_add(void *user, const char *text, size_t size) {
+/* Of a pith_writer. */
+static int32_t text_add(void *user, const void *text, size_t size) {
     rdb_text *t = user;
     if (t->room - t->size < size) {
         const size_t room = (t->size + size) * 2 + 256;
         char *data = pith__arena_alloc(t->arena, room);
-        if (!data) {
-            t->failed = true;
-            return;
-        }
+        if (!data) return 1;
         if (t->size) memcpy(data, t->data, t->size);
         t->data = data;
         t->room = room;
     }
     memcpy(t->data + t->size, text, size);
     t->size += size;
+    return 0;
 }
 
 /* ---- the JSON ---- */
@@ -114,9 +113,11 @@ static void meta_tasks(pith__json_out *j, const pith__rdb *rdb) {
     pith__json_close(j, "]");
 }
 
-/* What rdb_open.c needs to know the sizes of all other sections. */
-static void meta_write(const pith__rdb *rdb, rdb_text *text) {
-    pith__json_out j = { text_add, text, false };
+/* What rdb_open.c needs to know the sizes of all other sections. False if memory is out. */
+static bool meta_write(const pith__rdb *rdb, rdb_text *text) {
+    const pith_writer writer = { .write = text_add, .user = text };
+    pith__out out = { &writer, false };
+    pith__json_out j = { &out, false };
     pith__json_open(&j, "{");
     pith__json_key_string(&j, "name", rdb->name);
     pith__json_key_string(&j, "embedder", rdb->embedder);
@@ -135,6 +136,7 @@ static void meta_write(const pith__rdb *rdb, rdb_text *text) {
     }
     pith__json_close(&j, "]");
     pith__json_close(&j, "}");
+    return !out.failed;
 }
 
 /* ---- the sections ---- */
@@ -193,37 +195,51 @@ static void parts_list(rdb_parts *p, const pith__rdb *rdb, const rdb_text *meta,
     }
 }
 
-static bool parts_zeros(uint64_t count, int (*take)(void *user, const void *data, size_t size),
-                        void *user) {
+static void parts_zeros(pith__out *out, uint64_t count) {
     static const char zeros[64];
-    for (; count > sizeof zeros; count -= sizeof zeros)
-        if (take(user, zeros, sizeof zeros)) return false;
-    return !count || !take(user, zeros, (size_t)count);
+    for (; count > sizeof zeros; count -= sizeof zeros) pith__out_put(out, zeros, sizeof zeros);
+    pith__out_put(out, zeros, (size_t)count);
 }
 
 /* Hands out the content behind the header, with zeros between sections: to the hash or to the
- * caller. */
-static bool parts_each(const rdb_parts *p, int (*take)(void *user, const void *data, size_t size),
-                       void *user) {
+ * caller. It goes in pieces, between which the call may end. */
+static pith_status parts_each(pith__out *out, const rdb_parts *p, pith__stop *stop,
+                              pith_error *err) {
     const size_t table = p->count * sizeof *p->sections;
     uint64_t at = sizeof(pith__rdb_header) + table;
-    if (take(user, p->sections, table)) return false;
+    pith__out_put(out, p->sections, table);
     for (uint32_t i = 0; i < p->count; i++) {
         const pith__rdb_section *s = &p->sections[i];
-        if (!parts_zeros(s->offset - at, take, user)) return false;
-        if (s->bytes && take(user, p->data[i], (size_t)s->bytes)) return false;
+        parts_zeros(out, s->offset - at);
+        for (uint64_t k = 0; k < s->bytes; k += PITH_WORK_BYTES) {
+            const uint64_t left = s->bytes - k;
+            PITH_TRY(pith__stop_check(stop, err));
+            pith__out_put(out, (const char *)p->data[i] + k,
+                          left < PITH_WORK_BYTES ? (size_t)left : PITH_WORK_BYTES);
+        }
         at = s->offset + s->bytes;
     }
-    return parts_zeros(p->offset - at, take, user);
+    parts_zeros(out, p->offset - at);
+    return pith__out_status(out, "the database", err);
 }
 
-static int hash_take(void *user, const void *data, size_t size) {
+static int32_t hash_take(void *user, const void *data, size_t size) {
     pith__hash_add(user, data, size);
     return 0;
 }
 
-pith_status pith__rdb_write(const pith__rdb *rdb,
-                            const pith_writer *writer,
+static pith_status parts_checksum(uint64_t *checksum, const rdb_parts *p, pith__stop *stop,
+                                  pith_error *err) {
+    pith__hash hash;
+    const pith_writer writer = { .write = hash_take, .user = &hash };
+    pith__out out = { &writer, false };
+    pith__hash_init(&hash);
+    PITH_TRY(parts_each(&out, p, stop, err));
+    *checksum = pith__hash_end(&hash);
+    return PITH_OK;
+}
+
+pith_status pith__rdb_write(const pith__rdb *rdb, const pith_writer *writer, pith__stop *stop,
                             pith__arena *arena, pith_error *err) {
     size_t most =
         5 + (size_t)rdb->column_count + (size_t)rdb->table_count * 2 + (size_t)rdb->link_count * 3;
@@ -235,8 +251,7 @@ pith_status pith__rdb_write(const pith__rdb *rdb,
     rdb_parts parts = { .sections = pith__arena_array(arena, most, sizeof *parts.sections),
                         .data = pith__arena_array(arena, most, sizeof *parts.data) };
     double *stats = pith__arena_array(arena, (size_t)rdb->column_count + 1, 3 * sizeof *stats);
-    meta_write(rdb, &meta);
-    if (!parts.sections || !parts.data || !stats || meta.failed)
+    if (!meta_write(rdb, &meta) || !parts.sections || !parts.data || !stats)
         return pith__fail_memory(err, most * sizeof *parts.sections);
     for (uint32_t i = 0; i < rdb->table_count; i++)
         for (uint32_t c = 0; c < rdb->tables[i].column_count; c++) {
@@ -246,16 +261,14 @@ pith_status pith__rdb_write(const pith__rdb *rdb,
         }
     parts.offset = pith__round64(sizeof(pith__rdb_header) + most * sizeof *parts.sections);
     parts_list(&parts, rdb, &meta, stats);
-    pith__hash hash;
-    pith__hash_init(&hash);
-    parts_each(&parts, hash_take, &hash);
     pith__rdb_header header = { .magic = PITH_RDB_MAGIC,
                                 .version = PITH_RDB_VERSION,
                                 .order = PITH_RDB_ORDER,
                                 .bytes = parts.offset,
-                                .checksum = pith__hash_end(&hash),
                                 .sections = parts.count };
-    if (write(user, &header, sizeof header) || !parts_each(&parts, writer))
-        return pith__fail(err, PITH_ERR_IO, "the database could not be written");
-    return PITH_OK;
+    PITH_TRY(parts_checksum(&header.checksum, &parts, stop, err));
+    pith__out out = { writer, false };
+    pith__out_begin(&out, parts.offset);
+    pith__out_put(&out, &header, sizeof header);
+    return parts_each(&out, &parts, stop, err);
 }

@@ -32,7 +32,7 @@ typedef struct draft_table {
 } draft_table;
 
 static pith_status draft_look(draft_column *c, const pith__text_table *t, size_t at,
-                              pith__arena *arena, pith_error *err) {
+                              pith__stop *stop, pith__arena *arena, pith_error *err) {
     *c = (draft_column){ .number = true, .whole = true, .boolean = true, .formats = PITH_TIME_ANY };
     PITH_TRY(pith__map_init(&c->values, arena, 64));
     for (size_t r = 0; r < t->rows; r++) {
@@ -40,6 +40,7 @@ static pith_status draft_look(draft_column *c, const pith__text_table *t, size_t
         uint32_t old;
         double number;
         bool yes;
+        PITH_TRY_ROW(stop, r, err);
         if (!cell.size) continue;
         c->filled++;
         if (!pith__map_put(&c->values, cell, (uint32_t)r, &old))
@@ -121,9 +122,9 @@ static void draft_key(draft_table *t, pith_str name) {
         t->key = 0;
 }
 
-/* True if the column can be a foreign key of the parent. */
+/* True if the column can be a foreign key of the parent. Without meaning if the call must end. */
 static bool draft_refers(const draft_table *t, size_t c, const draft_table *parent,
-                         pith_str parent_name) {
+                         pith_str parent_name, pith__stop *stop) {
     const draft_column *from = &t->columns[c];
     const pith_str name = t->text.names[c];
     size_t found = 0;
@@ -134,6 +135,7 @@ static bool draft_refers(const draft_table *t, size_t c, const draft_table *pare
                            : name.size > 2 && draft_names_key(name, parent_name);
     if (!named && (from->number || to->number || from->distinct < 2)) return false;
     for (size_t r = 0; r < t->text.rows; r++) {
+        if (pith__row_stops(stop, r)) return false;
         const pith_str cell = t->text.cells[r * t->text.columns + c];
         found += cell.size && pith__key_find(&to->values, cell) != UINT32_MAX;
     }
@@ -163,11 +165,12 @@ static size_t draft_place(const pith__text_table *t, pith_str name) {
 /* The foreign keys that the source declares, but for those whose parent is not there. A column that
  * is one alone is an identifier. */
 static pith_status draft_declared_links(pith__schema *schema, const draft_table *tables, size_t at,
-                                        pith__arena *arena, pith_error *err) {
+                                        pith__stop *stop, pith__arena *arena, pith_error *err) {
     pith__table_schema *s = &schema->tables[at];
     const pith__source_table *from = tables[at].source;
     s->links = pith__arena_array(arena, from->link_count, sizeof *s->links);
     if (!s->links) return pith__fail_memory(err, from->link_count * sizeof *s->links);
+    PITH_TRY(pith__stop_check(stop, err));
     for (size_t i = 0; i < from->link_count; i++) {
         const pith__link_schema *link = &from->links[i];
         const size_t parent = pith__schema_table(schema, link->parent);
@@ -187,14 +190,17 @@ static pith_status draft_declared_links(pith__schema *schema, const draft_table 
 }
 
 static pith_status draft_links(pith__schema *schema, const draft_table *tables, size_t at,
-                               pith__arena *arena, pith_error *err) {
+                               pith__stop *stop, pith__arena *arena, pith_error *err) {
     pith__table_schema *s = &schema->tables[at];
     const draft_table *t = &tables[at];
     size_t room = 0;
     for (size_t c = 0; c < t->text.columns; c++) {
         if (c == t->key) continue;
         for (size_t p = 0; p < schema->table_count; p++) {
-            if (p == at || !draft_refers(t, c, &tables[p], schema->tables[p].name)) continue;
+            const bool refers =
+                p != at && draft_refers(t, c, &tables[p], schema->tables[p].name, stop);
+            PITH_TRY(pith__stop_check(stop, err));
+            if (!refers) continue;
             PITH_TRY(draft_link(s, t, c, schema->tables[p].name,
                                 tables[p].text.names[tables[p].key], arena, &room, err));
             break;
@@ -203,15 +209,15 @@ static pith_status draft_links(pith__schema *schema, const draft_table *tables, 
     return PITH_OK;
 }
 
-static pith_status draft_table_schema(pith__table_schema *s, draft_table *t, pith__arena *arena,
-                                      pith_error *err) {
+static pith_status draft_table_schema(pith__table_schema *s, draft_table *t, pith__stop *stop,
+                                      pith__arena *arena, pith_error *err) {
     const pith__source_table *from = t->source;
     t->columns = pith__arena_array(arena, t->text.columns, sizeof *t->columns);
     s->columns = pith__arena_array(arena, t->text.columns, sizeof *s->columns);
     if (!t->columns || !s->columns)
         return pith__fail_memory(err, t->text.columns * sizeof *t->columns);
     for (size_t c = 0; c < t->text.columns; c++) {
-        PITH_TRY(draft_look(&t->columns[c], &t->text, c, arena, err));
+        PITH_TRY(draft_look(&t->columns[c], &t->text, c, stop, arena, err));
         if (t->columns[c].number && !draft_names_time(t->text.names[c], c))
             t->columns[c].time = false;
         s->columns[c] =
@@ -255,10 +261,12 @@ static pith_status draft_name(pith_str *name, pith__table_source *source, pith_e
     return name->data ? PITH_OK : pith__fail_memory(err, 64);
 }
 
-pith_status pith__schema_draft(pith__schema *schema, pith__table_source *source, pith_error *err) {
+pith_status pith__schema_draft(pith__schema *schema, pith__table_source *source,
+                               const pith__work *work, pith_error *err) {
     pith__arena *arena = source->arena;
     pith__source_table *list;
     size_t count, declared = 0;
+    uint64_t rows = 0;
     PITH_TRY(source->kind->list(&list, &count, source, err));
     draft_table *tables = pith__arena_array(arena, count, sizeof *tables);
     *schema = (pith__schema){ .name = { "", 0 } };
@@ -275,10 +283,13 @@ pith_status pith__schema_draft(pith__schema *schema, pith__table_source *source,
         tables[i].source = &list[i];
         declared += list[i].link_count;
         PITH_TRY(source->kind->read(&tables[i].text, source, list[i].file, err));
-        PITH_TRY(draft_table_schema(&schema->tables[i], &tables[i], arena, err));
+        rows += tables[i].text.rows;
+        pith__work_tell(work, "rows", rows, 0);
+        PITH_TRY(draft_table_schema(&schema->tables[i], &tables[i], work->stop, arena, err));
     }
     /* Where foreign keys are declared, none is guessed. */
     for (size_t i = 0; i < count; i++)
-        PITH_TRY((declared ? draft_declared_links : draft_links)(schema, tables, i, arena, err));
+        PITH_TRY((declared ? draft_declared_links : draft_links)(schema, tables, i, work->stop,
+                                                                 arena, err));
     return PITH_OK;
 }

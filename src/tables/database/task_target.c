@@ -2,11 +2,12 @@
 #include "tables/database/task_target.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/str.h"
+#include "base/work.h"
+#include "tables/database/stoppable_sort.h"
 
 #define TARGET_UNIFORM                                                                             \
     3.4641016151377544 /* the root of 12: a uniform distribution has the deviation 1 / root 12 */
@@ -37,8 +38,8 @@ static double target_class(const pith__target *t, uint32_t string) {
     return i < t->outputs ? i : -1;
 }
 
-static pith_status target_classes(pith__target *t, uint32_t rows, pith__arena *arena,
-                                  pith_error *err) {
+static pith_status target_classes(pith__target *t, uint32_t rows, pith__stop *stop,
+                                  pith__arena *arena, pith_error *err) {
     const uint32_t *cells = t->column->data;
     double all = 0;
     t->outputs = 0;
@@ -53,6 +54,7 @@ static pith_status target_classes(pith__target *t, uint32_t rows, pith__arena *a
         return PITH_OK;
     }
     for (uint32_t r = 0; r < rows && t->outputs <= PITH_TARGET_CLASSES; r++) {
+        PITH_TRY_ROW(stop, r, err);
         if (cells[r] == PITH_RDB_NONE) continue;
         const int at = target_place(t, cells[r]);
         if (at < t->outputs && t->classes[at] == cells[r]) continue;
@@ -67,9 +69,11 @@ static pith_status target_classes(pith__target *t, uint32_t rows, pith__arena *a
                           "' has %s %d categories; it must have 2 to %d",
                           PITH_STR_ARG(t->task->name), t->outputs < 2 ? "only" : "more than",
                           t->outputs < 2 ? t->outputs : PITH_TARGET_CLASSES, PITH_TARGET_CLASSES);
-    for (uint32_t r = 0; r < rows; r++)
+    for (uint32_t r = 0; r < rows; r++) {
+        PITH_TRY_ROW(stop, r, err);
         if (pith__rdb_split(t->rdb, t->task, r) == PITH_TRAIN)
             t->shares[target_place(t, cells[r])]++, all++;
+    }
     for (int i = 0; i < t->outputs; i++)
         t->shares[i] = (t->shares[i] + 1e-3) / (all + 1e-3 * t->outputs);
     return PITH_OK;
@@ -80,8 +84,8 @@ static int target_compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static pith_status target_ranks(pith__target *t, uint32_t rows, pith__arena *arena,
-                                pith_error *err) {
+static pith_status target_ranks(pith__target *t, uint32_t rows, pith__stop *stop,
+                                pith__arena *arena, pith_error *err) {
     if (t->task->labels) rows = t->task->label_count;
     t->ranks = pith__arena_array(arena, (size_t)rows + 1, sizeof *t->ranks);
     if (!t->ranks) return pith__fail_memory(err, rows * sizeof *t->ranks);
@@ -90,15 +94,18 @@ static pith_status target_ranks(pith__target *t, uint32_t rows, pith__arena *are
         t->rank_count = t->task->label_count;
         return PITH_OK;
     }
-    for (uint32_t r = 0; r < rows; r++)
+    for (uint32_t r = 0; r < rows; r++) {
+        PITH_TRY_ROW(stop, r, err);
         if (pith__rdb_split(t->rdb, t->task, r) == PITH_TRAIN)
             t->ranks[t->rank_count++] = ((const double *)t->column->data)[r];
-    qsort(t->ranks, t->rank_count, sizeof *t->ranks, target_compare);
-    return PITH_OK;
+    }
+    return pith__sort(t->ranks, t->rank_count, sizeof *t->ranks, target_compare, stop, arena)
+               ? PITH_OK
+               : pith__stop_check(stop, err);
 }
 
 pith_status pith__target_make(pith__target *t, const pith__rdb *rdb, const pith__rdb_task *task,
-                              pith__arena *arena, pith_error *err) {
+                              pith__stop *stop, pith__arena *arena, pith_error *err) {
     const uint32_t rows = rdb->tables[task->table].rows;
     *t = (pith__target){ .rdb = rdb,
                          .task = task,
@@ -106,14 +113,14 @@ pith_status pith__target_make(pith__target *t, const pith__rdb *rdb, const pith_
     t->outputs = 1;
     if (t->column->stype == PITH_STYPE_CATEGORICAL) {
         t->kind = PITH_TARGET_CLASS;
-        return target_classes(t, rows, arena, err);
+        return target_classes(t, rows, stop, arena, err);
     }
     t->kind = PITH_TARGET_NUMBER;
     if (t->column->stype == PITH_STYPE_BOOLEAN)
         t->kind = PITH_TARGET_BOOLEAN;
     else if (task->rank)
         t->kind = PITH_TARGET_RANK;
-    return t->kind == PITH_TARGET_RANK ? target_ranks(t, rows, arena, err) : PITH_OK;
+    return t->kind == PITH_TARGET_RANK ? target_ranks(t, rows, stop, arena, err) : PITH_OK;
 }
 
 /* The number of training labels below x; with `equal`, also those equal to it. */

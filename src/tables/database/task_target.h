@@ -27,9 +27,10 @@ typedef struct pith__target {
 } pith__target;
 
 /* Reads what the training rows say. Fails for a category with less than 2 or more than 64 values.
- */
+ * stop may be NULL. */
 pith_status pith__target_make(pith__target *target, const pith__rdb *rdb,
-                              const pith__rdb_task *task, pith__arena *arena, pith_error *err);
+                              const pith__rdb_task *task, pith__stop *stop, pith__arena *arena,
+                              pith_error *err);
 /* The label of a row that has one: 0 or 1, a number, a share from 0 to 1, the number of a class; -1
  * is a class that the model does not know. */
 double pith__target_truth(const pith__target *target, uint32_t row);

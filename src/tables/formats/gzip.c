@@ -8,9 +8,9 @@
 
 bool pith__gzip_is(pith_str bytes) { return bytes.size >= 2 && !memcmp(bytes.data, "\x1F\x8B", 2); }
 
-pith_status pith__gzip_unpack(pith_str *text, pith_str bytes, const char *path, pith__arena *arena,
-                              pith_error *err) {
-    pith__unpacked t = { .arena = arena };
+pith_status pith__gzip_unpack(pith_str *text, pith_str bytes, const char *path, pith__stop *stop,
+                              pith__arena *arena, pith_error *err) {
+    pith__unpacked t = { .arena = arena, .stop = stop };
     const size_t most = pith__unpacked_most(bytes.size);
     if (!pith__unpacked_room(&t, bytes.size < SIZE_MAX / 4 ? 4 * bytes.size : bytes.size))
         return pith__fail_memory(err, bytes.size);

@@ -9,9 +9,9 @@ enum { ZIP_DENSEST = 1032 };
 
 pith_status pith__zip_unpack(pith_str *bytes, pith__zip *zip, const pith__zip_member *m,
                              pith_str packed, const char *archive, const char *member,
-                             pith__arena *arena, pith_error *err) {
+                             pith__stop *stop, pith__arena *arena, pith_error *err) {
     const size_t most = pith__unpacked_most(zip->file.size);
-    pith__unpacked t = { .arena = arena };
+    pith__unpacked t = { .arena = arena, .stop = stop };
     uint32_t crc;
     *bytes = packed;
     if (m->flags & PITH_ZIP_ENCRYPTED)
@@ -32,7 +32,7 @@ pith_status pith__zip_unpack(pith_str *bytes, pith__zip *zip, const pith__zip_me
     }
     if (bytes->size != m->size)
         return pith__fail(err, PITH_ERR_FORMAT, "%s is damaged: its size is wrong", member);
-    PITH_TRY(pith__crc32(&crc, *bytes, member, err));
+    PITH_TRY(pith__crc32(&crc, *bytes, member, stop, err));
     return crc == m->crc
                ? PITH_OK
                : pith__fail(err, PITH_ERR_FORMAT, "%s is damaged: its CRC-32 is wrong", member);

@@ -10,8 +10,9 @@
 
 #include "base/error.h"
 #include "base/os/shared_library.h"
+#include "base/work.h"
 
-enum { ZLIB_TOO_LONG = -100 /* our own; zlib's codes are small */ };
+enum { ZLIB_TOO_LONG = -100, ZLIB_STOPPED = -101 /* our own; zlib's codes are small */ };
 
 #define ZLIB_FUNCTIONS(F)                                                                          \
     F(, inflateInit2_) F(, inflate) F(, inflateReset) F(, inflateEnd) F(, crc32)
@@ -79,6 +80,11 @@ bool pith__unpacked_room(pith__unpacked *t, size_t least) {
     return true;
 }
 
+size_t pith__unpacked_piece(const pith__unpacked *t) {
+    const size_t room = t->room - t->size;
+    return t->stop && room > PITH_WORK_BYTES / 4 ? PITH_WORK_BYTES / 4 : room;
+}
+
 static unsigned zlib_piece(size_t size) {
     return size < INT_MAX ? (unsigned)size : (unsigned)INT_MAX;
 }
@@ -89,8 +95,10 @@ static int zlib_run(pith__unpacked *t, z_stream *z, const uint8_t **at, const ui
     int code = Z_OK;
     while (code == Z_OK) {
         if (t->size > most) return ZLIB_TOO_LONG;
+        if (pith__stop_asked(t->stop)) return ZLIB_STOPPED;
         if (!pith__unpacked_room(t, 1)) return Z_MEM_ERROR;
-        const unsigned in = zlib_piece((size_t)(end - *at)), out = zlib_piece(t->room - t->size);
+        const unsigned in = zlib_piece((size_t)(end - *at)),
+                       out = zlib_piece(pith__unpacked_piece(t));
         z->next_in = *at;
         z->avail_in = in;
         z->next_out = (uint8_t *)t->data + t->size;
@@ -131,7 +139,9 @@ pith_status pith__inflate(pith__unpacked *t, pith_str bytes, int window, size_t 
         else if (code == Z_STREAM_END)
             code = zlib.inflateReset(&z);
     }
-    if (code == ZLIB_TOO_LONG && window == PITH_INFLATE_GZIP)
+    if (code == ZLIB_STOPPED)
+        status = pith__stop_check(t->stop, err);
+    else if (code == ZLIB_TOO_LONG && window == PITH_INFLATE_GZIP)
         status = pith__unpacked_fail(path, err);
     else if (code)
         status = zlib_fail(&z, code, what, path, (size_t)(at - (const uint8_t *)bytes.data), err);
@@ -139,11 +149,14 @@ pith_status pith__inflate(pith__unpacked *t, pith_str bytes, int window, size_t 
     return status;
 }
 
-pith_status pith__crc32(uint32_t *crc, pith_str bytes, const char *path, pith_error *err) {
+pith_status pith__crc32(uint32_t *crc, pith_str bytes, const char *path, pith__stop *stop,
+                        pith_error *err) {
     PITH_TRY(zlib_ready(path, err));
     unsigned long sum = 0;
     for (size_t i = 0; i < bytes.size;) {
-        const unsigned piece = zlib_piece(bytes.size - i);
+        const unsigned piece =
+            zlib_piece(bytes.size - i < PITH_WORK_BYTES ? bytes.size - i : PITH_WORK_BYTES);
+        PITH_TRY(pith__stop_check(stop, err));
         sum = zlib.crc32(sum, (const uint8_t *)bytes.data + i, piece);
         i += piece;
     }

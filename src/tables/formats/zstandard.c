@@ -54,8 +54,9 @@ static pith_status zstd_frames(pith__unpacked *t, ZSTD_DStream *stream, pith_str
     size_t left = 1; /* 0: a frame has ended and all of it is out */
     while (in.pos < in.size || left) {
         if (t->size > most) return pith__unpacked_fail(path, err);
+        PITH_TRY(pith__stop_check(t->stop, err));
         if (!pith__unpacked_room(t, 1)) return pith__fail_memory(err, t->room);
-        ZSTD_outBuffer out = { t->data + t->size, t->room - t->size, 0 };
+        ZSTD_outBuffer out = { t->data + t->size, pith__unpacked_piece(t), 0 };
         const size_t before = in.pos;
         left = zstd.decompressStream(stream, &out, &in);
         if (zstd.isError(left))
@@ -73,8 +74,8 @@ static pith_status zstd_frames(pith__unpacked *t, ZSTD_DStream *stream, pith_str
 }
 
 pith_status pith__zstandard_unpack(pith_str *text, pith_str bytes, const char *path,
-                                   pith__arena *arena, pith_error *err) {
-    pith__unpacked t = { .arena = arena };
+                                   pith__stop *stop, pith__arena *arena, pith_error *err) {
+    pith__unpacked t = { .arena = arena, .stop = stop };
     pthread_mutex_lock(&zstd_lock);
     pith_status status = zstd.createDStream ? PITH_OK : zstd_load(path, err);
     pthread_mutex_unlock(&zstd_lock);

@@ -8,9 +8,19 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/work.h"
+#include "tables/database/stoppable_sort.h"
 #include "tables/network/cell_sampler.h"
 
 enum { BOOTSTRAP = 1000 };
+
+/* What a measure works with. Measures return at once where the call must end; what they have said
+ * is then of no use. */
+typedef struct measure_work {
+    uint32_t *times; /* [rows] */
+    pith__arena *arena;
+    pith__stop *stop;
+} measure_work;
 
 /* One row: its answer, its true value, its loss. */
 typedef struct measure_row {
@@ -49,24 +59,34 @@ static int number_compare(const void *a, const void *b) {
     return isnan(x) || isnan(y) ? isnan(x) - isnan(y) : (x > y) - (x < y);
 }
 
+/* How often each row is in a sample. False if the call must end. */
+static bool measure_draw(uint32_t *times, uint64_t *state, size_t n, pith__stop *stop) {
+    memset(times, 0, n * sizeof *times);
+    for (size_t i = 0; i < n; i++) {
+        if (pith__row_stops(stop, i)) return false;
+        times[((pith__random_next(state) >> 32) * n) >> 32]++;
+    }
+    return true;
+}
+
 static void measure_bounds(double *bounds, double *drawn) {
     qsort(drawn, BOOTSTRAP, sizeof *drawn, number_compare);
     bounds[0] = drawn[BOOTSTRAP / 40];
     bounds[1] = drawn[BOOTSTRAP - 1 - BOOTSTRAP / 40];
 }
 
-/* Values and bounds of the area and of the loss. `times` is [n]. */
-static void measure_bootstrap(double *area, double *loss, measure_row *rows, uint32_t *times,
-                              size_t n) {
+/* Values and bounds of the area and of the loss. */
+static void measure_bootstrap(double *area, double *loss, measure_row *rows, size_t n,
+                              const measure_work *w) {
     double areas[BOOTSTRAP], losses[BOOTSTRAP];
+    uint32_t *times = w->times;
     uint64_t state = pith__random_state(3, n, 0, 0);
-    qsort(rows, n, sizeof *rows, measure_compare);
+    if (!pith__sort(rows, n, sizeof *rows, measure_compare, w->stop, w->arena)) return;
     for (size_t i = 0; i < n; i++) times[i] = 1;
     area[0] = measure_auroc(rows, times, n);
     loss[0] = measure_loss(rows, times, n);
     for (int b = 0; b < BOOTSTRAP; b++) {
-        memset(times, 0, n * sizeof *times);
-        for (size_t i = 0; i < n; i++) times[((pith__random_next(&state) >> 32) * n) >> 32]++;
+        if (!measure_draw(times, &state, n, w->stop)) return;
         areas[b] = measure_auroc(rows, times, n);
         losses[b] = measure_loss(rows, times, n);
     }
@@ -75,16 +95,17 @@ static void measure_bootstrap(double *area, double *loss, measure_row *rows, uin
 }
 
 static void measure_booleans(pith_relational_metrics *m, const pith__target *target,
-                             measure_row *rows, uint32_t *times, size_t n) {
+                             measure_row *rows, size_t n, const measure_work *w) {
     const double rate = target->column->mean;
     double yes = 0, right = 0;
     for (size_t i = 0; i < n; i++) {
+        if (pith__row_stops(w->stop, i)) return;
         const double z = rows[i].answer, y = rows[i].truth;
         rows[i].loss = (z > 0 ? z : 0) - z * y + log1p(exp(-fabs(z)));
         yes += y;
         right += (z > 0) == (y > 0);
     }
-    measure_bootstrap(m->auroc, m->logloss, rows, times, n);
+    measure_bootstrap(m->auroc, m->logloss, rows, n, w);
     m->accuracy = right / (double)n;
     m->base_rate = yes / (double)n;
     m->constant_logloss = -(m->base_rate * log(rate) + (1 - m->base_rate) * log1p(-rate));
@@ -92,13 +113,15 @@ static void measure_booleans(pith_relational_metrics *m, const pith__target *tar
 
 /* answers[n][outputs]; rows[i].truth is a class. */
 static void measure_classes(pith_relational_metrics *m, const pith__target *target,
-                            const double *answers, measure_row *rows, uint32_t *times, size_t n) {
+                            const double *answers, measure_row *rows, size_t n,
+                            const measure_work *w) {
     const int k = target->outputs;
     double right = 0, constant = 0, unused[3], f1 = 0;
     double said[PITH_TARGET_CLASSES] = { 0 }, is[PITH_TARGET_CLASSES] = { 0 },
            both[PITH_TARGET_CLASSES] = { 0 };
     int there = 0;
     for (size_t i = 0; i < n; i++) {
+        if (pith__row_stops(w->stop, i)) return;
         const double *z = answers + i * (size_t)k;
         const int truth = (int)rows[i].truth;
         double sum = 0;
@@ -117,25 +140,26 @@ static void measure_classes(pith_relational_metrics *m, const pith__target *targ
         there++;
         f1 += 2 * both[c] / (said[c] + is[c]);
     }
-    measure_bootstrap(unused, m->logloss, rows, times, n);
+    measure_bootstrap(unused, m->logloss, rows, n, w);
     m->accuracy = right / (double)n;
     m->macro_f1 = f1 / there;
     m->constant_logloss = constant;
 }
 
 static void measure_numbers(pith_relational_metrics *m, const pith__target *target,
-                            measure_row *rows, uint32_t *times, size_t n) {
+                            measure_row *rows, size_t n, const measure_work *w) {
     const double usual = target->kind == PITH_TARGET_RANK ? 0.5 : pith__target_answer(target, 0);
     double mean = 0, total = 0, left = 0, constant = 0, unused[3];
     for (size_t i = 0; i < n; i++) mean += rows[i].truth / (double)n;
     for (size_t i = 0; i < n; i++) {
+        if (pith__row_stops(w->stop, i)) return;
         const double away = rows[i].answer - rows[i].truth;
         rows[i].loss = fabs(away);
         left += away * away;
         total += (rows[i].truth - mean) * (rows[i].truth - mean);
         constant += fabs(usual - rows[i].truth) / (double)n;
     }
-    measure_bootstrap(unused, m->mae, rows, times, n);
+    measure_bootstrap(unused, m->mae, rows, n, w);
     m->r2 = total > 0 ? 1 - left / total : NAN;
     m->constant_mae = constant;
 }
@@ -175,18 +199,18 @@ static double measure_correlation(const measure_row *rows, const uint32_t *times
 }
 
 /* Spearman's correlation. Its samples keep the ranks of all rows. */
-static void measure_spearman(double *result, measure_row *rows, uint32_t *times, size_t n) {
+static void measure_spearman(double *result, measure_row *rows, size_t n, const measure_work *w) {
     double drawn[BOOTSTRAP];
+    uint32_t *times = w->times;
     uint64_t state = pith__random_state(3, n, 0, 0);
-    qsort(rows, n, sizeof *rows, measure_compare_truth);
+    if (!pith__sort(rows, n, sizeof *rows, measure_compare_truth, w->stop, w->arena)) return;
     measure_rank(rows, n, offsetof(measure_row, truth));
-    qsort(rows, n, sizeof *rows, measure_compare);
+    if (!pith__sort(rows, n, sizeof *rows, measure_compare, w->stop, w->arena)) return;
     measure_rank(rows, n, offsetof(measure_row, answer));
     for (size_t i = 0; i < n; i++) times[i] = 1;
     result[0] = measure_correlation(rows, times, n);
     for (int b = 0; b < BOOTSTRAP; b++) {
-        memset(times, 0, n * sizeof *times);
-        for (size_t i = 0; i < n; i++) times[((pith__random_next(&state) >> 32) * n) >> 32]++;
+        if (!measure_draw(times, &state, n, w->stop)) return;
         drawn[b] = measure_correlation(rows, times, n);
     }
     measure_bounds(result + 1, drawn);
@@ -194,8 +218,9 @@ static void measure_spearman(double *result, measure_row *rows, uint32_t *times,
 
 pith_status pith__answer_quality(pith_relational_metrics *metrics, const pith__target *target,
                                  const double *answers, const uint32_t *asked, size_t n,
-                                 pith__arena *arena, pith_error *err) {
-    pith_relational_metrics m = { 0,
+                                 pith__stop *stop, pith__arena *arena, pith_error *err) {
+    pith_relational_metrics m = { sizeof m,
+                                  0,
                                   { NAN, NAN, NAN },
                                   { NAN, NAN, NAN },
                                   NAN,
@@ -210,19 +235,23 @@ pith_status pith__answer_quality(pith_relational_metrics *metrics, const pith__t
     measure_row *rows = pith__arena_array(arena, n + 1, sizeof *rows);
     uint32_t *times = pith__arena_array(arena, n + 1, sizeof *times);
     if (!rows || !times) return pith__fail_memory(err, n * sizeof *rows);
-    for (size_t i = 0; i < n; i++)
+    const measure_work w = { times, arena, stop };
+    for (size_t i = 0; i < n; i++) {
+        PITH_TRY_ROW(stop, i, err);
         rows[i] = (measure_row){ answers[i * (size_t)target->outputs],
                                  pith__target_truth(target, asked[i]), 0 };
+    }
     m.rows = (int64_t)n;
     if (n && target->kind == PITH_TARGET_BOOLEAN) {
-        measure_booleans(&m, target, rows, times, n);
+        measure_booleans(&m, target, rows, n, &w);
     } else if (n && target->kind == PITH_TARGET_CLASS) {
-        measure_classes(&m, target, answers, rows, times, n);
+        measure_classes(&m, target, answers, rows, n, &w);
     } else if (n) {
-        measure_numbers(&m, target, rows, times, n);
-        measure_spearman(m.spearman, rows, times, n);
+        measure_numbers(&m, target, rows, n, &w);
+        measure_spearman(m.spearman, rows, n, &w);
     }
     pith__arena_rewind(arena, mark);
+    PITH_TRY(pith__stop_check(stop, err));
     *metrics = m;
     return PITH_OK;
 }

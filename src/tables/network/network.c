@@ -203,7 +203,8 @@ static void network_head(pith__network_work *w, float *answers, double *losses, 
 
 bool pith__network_run(float *answers, float *d, double *losses, const pith__network *n,
                        const pith__rdb *rdb, const pith__target *target, const pith__pack *pack,
-                       const pith__sample_options *options, uint32_t *slots, pith__arena *arena) {
+                       const pith__sample_options *options, uint32_t *slots, pith__stop *stop,
+                       pith__arena *arena) {
     pith__network_work w = { n, pack, d, arena, false };
     network_cells cells = { .name_count = 0 };
     pith__residual kept[PITH_NETWORK_BLOCKS * (PITH_ATTEND_KINDS + 1)];
@@ -213,12 +214,14 @@ bool pith__network_run(float *answers, float *d, double *losses, const pith__net
         for (int k = 0; k < PITH_ATTEND_KINDS; k++)
             if (n->shape.attend & 1u << k)
                 pith__attend(&w, &kept[at++], &n->blocks[b].attend[k], k, h);
+        w.failed |= pith__stop_asked(stop);
         pith__feed(&w, &kept[at++], &n->blocks[b].ff, h);
     }
     float *d_h = d ? pith__work_floats(&w, (size_t)pack->cell_count * (size_t)n->shape.dim) : NULL;
     network_head(&w, answers, losses, d_h, h, target);
     if (d)
         for (int b = n->shape.blocks; b-- > 0;) {
+            w.failed |= pith__stop_asked(stop);
             pith__feed_back(&w, &kept[--at], &n->blocks[b].ff, d_h);
             for (int k = PITH_ATTEND_KINDS; k-- > 0;)
                 if (n->shape.attend & 1u << k)

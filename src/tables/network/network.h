@@ -68,10 +68,11 @@ void pith__network_pack(pith__network *network);
 
 /* Answers the questions of a pack: answers[sequences][outputs]. If d is not NULL, targets are known
  * and it gets the gradient of the sum of all losses [size], and losses[sequences] the losses.
- * `slots` is [strings of the database], all PITH_RDB_NONE before and after. False if memory is
- * out. */
+ * `slots` is [strings of the database], all PITH_RDB_NONE before and after. False if memory is out
+ * or the call must end. stop may be NULL. */
 bool pith__network_run(float *answers, float *d, double *losses, const pith__network *network,
                        const pith__rdb *rdb, const pith__target *target, const pith__pack *pack,
-                       const pith__sample_options *options, uint32_t *slots, pith__arena *arena);
+                       const pith__sample_options *options, uint32_t *slots, pith__stop *stop,
+                       pith__arena *arena);
 
 #endif

@@ -4,12 +4,11 @@
 #include "tables/network/trainer.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
-#include "base/stop.h"
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/os/cpu.h"
 #include "base/os/threads.h"
 #include "base/str.h"
 #include "tables/network/network_layers.h"
@@ -24,7 +23,7 @@ static size_t trainer_strings(const pith_relational *r) {
 
 int pith__trainer_workers(pith_relational *r, int32_t threads) {
     const size_t strings = trainer_strings(r);
-    int count = threads > 0 ? threads : pith__cpu_get()->threads;
+    int count = pith__threads_count(threads);
     if (count > PITH_TRAINER_THREADS) count = PITH_TRAINER_THREADS;
     for (; r->worker_count < count; r->worker_count++) {
         pith__trainer_worker *w = &r->workers[r->worker_count];
@@ -49,6 +48,9 @@ typedef struct trainer_job {
     double *losses;          /* [count]; NULL: no gradients */
     uint64_t *cells;         /* [packs] */
     bool *failed;            /* [packs] */
+    const pith__work *work;
+    bool told;          /* progress is that of rows */
+    atomic_size_t done; /* packs */
 } trainer_job;
 
 static bool trainer_pack_run(trainer_job *job, size_t part, pith__trainer_worker *w) {
@@ -60,6 +62,7 @@ static bool trainer_pack_run(trainer_job *job, size_t part, pith__trainer_worker
     const pith__trainer_source *s = &r->sources[job->sources ? job->sources[part] : 0];
     pith__sample_options sample = job->sample;
     pith__pack pack;
+    if (pith__stop_asked(job->work->stop)) return false;
     if (job->epochs) sample.epoch = job->epochs[part];
     if (!pith__pack_begin(&pack, &w->arena, count, &sample)) return false;
     for (uint32_t i = 0; i < count; i++)
@@ -69,7 +72,7 @@ static bool trainer_pack_run(trainer_job *job, size_t part, pith__trainer_worker
     job->cells[part] = pack.cell_count;
     return pith__network_run(job->answers + from * (size_t)r->target.outputs, d,
                              job->losses ? job->losses + from : NULL, &r->network, s->rdb,
-                             &s->target, &pack, &sample, w->slots, &w->arena);
+                             &s->target, &pack, &sample, w->slots, job->work->stop, &w->arena);
 }
 
 /* Empties the worker's memory. What the largest pack so far needed is kept as one chunk, so that
@@ -88,57 +91,69 @@ static void trainer_part(void *context, size_t part, int worker) {
     pith__trainer_worker *w = &job->r->workers[worker];
     trainer_empty(w);
     job->failed[part] = !trainer_pack_run(job, part, w);
+    if (!job->told) return;
+    const size_t done = PITH_NETWORK_PACK * (atomic_fetch_add(&job->done, 1) + 1);
+    pith__work_tell(job->work, "rows", done < job->count ? done : job->count, job->count);
 }
 
-static pith_status trainer_run(trainer_job *job, int32_t threads, pith_error *err) {
+static pith_status trainer_run(trainer_job *job, pith_error *err) {
     pith_relational *r = job->r;
     const size_t parts = (job->count + PITH_NETWORK_PACK - 1) / PITH_NETWORK_PACK;
-    const int count = pith__trainer_workers(r, threads);
+    const int count = pith__trainer_workers(r, job->work->threads);
     const pith__arena_mark mark = pith__arena_get_mark(&r->arena);
     job->failed = pith__arena_array(&r->arena, parts + 1, sizeof *job->failed);
     job->cells = pith__arena_array(&r->arena, parts + 1, sizeof *job->cells);
     bool failed = !count || !job->failed || !job->cells;
     if (!failed) {
-        pith__threads_run(trainer_part, job, parts, count);
+        pith__threads_run_until(job->work->stop, trainer_part, job, parts, count);
         for (size_t i = 0; i < parts; i++) {
             failed |= job->failed[i];
             r->cells += job->cells[i];
         }
     }
     pith__arena_rewind(&r->arena, mark);
+    PITH_TRY(pith__stop_check(job->work->stop, err));
     return failed ? pith__fail(err, PITH_ERR_MEMORY,
                                "out of memory; a smaller batch or fewer cells need less")
                   : PITH_OK;
 }
 
 pith_status pith__trainer_answer(float *answers, pith_relational *r, const uint32_t *rows,
-                                 size_t count, int32_t threads, pith_error *err) {
-    trainer_job job = {
-        .r = r, .rows = rows, .count = count, .sample = r->config.sample, .answers = answers
-    };
+                                 size_t count, const pith__work *work, pith_error *err) {
+    trainer_job job = { .r = r,
+                        .rows = rows,
+                        .count = count,
+                        .sample = r->config.sample,
+                        .answers = answers,
+                        .work = work,
+                        .told = work->progress != NULL };
     job.sample.seed = r->seed;
     job.sample.epoch = PITH_TRAINER_ANSWERS;
-    return count ? trainer_run(&job, threads, err) : PITH_OK;
+    return count ? trainer_run(&job, err) : PITH_OK;
 }
 
 /* ---- steps ---- */
 
-static void trainer_permute(uint32_t *order, uint32_t count, uint64_t state) {
+/* False if the call must end. */
+static bool trainer_permute(uint32_t *order, uint32_t count, uint64_t state, pith__stop *stop) {
     for (uint32_t i = count; i > 1; i--) {
+        if (pith__row_stops(stop, i)) return false;
         const uint32_t k = (uint32_t)(((pith__random_next(&state) >> 32) * i) >> 32),
                        one = order[k];
         order[k] = order[i - 1];
         order[i - 1] = one;
     }
+    return true;
 }
 
-/* The row of a source at a place that counts through all epochs. */
-static uint32_t trainer_row(const pith_relational *r, pith__trainer_source *s, int64_t place) {
+/* The row of a source at a place that counts through all epochs; any if the call must end. */
+static uint32_t trainer_row(const pith_relational *r, pith__trainer_source *s, int64_t place,
+                            pith__stop *stop) {
     const int64_t epoch = place / s->row_count;
     if (s->order_epoch != epoch) {
         memcpy(s->order, s->rows, s->row_count * sizeof *s->order);
-        trainer_permute(s->order, s->row_count, pith__random_state(r->seed, 2, (uint64_t)epoch, 0));
-        s->order_epoch = epoch;
+        const uint64_t state = pith__random_state(r->seed, 2, (uint64_t)epoch, 0);
+        s->order_epoch = trainer_permute(s->order, s->row_count, state, stop) ? epoch : -1;
     }
     return s->order[place % s->row_count];
 }
@@ -148,7 +163,7 @@ static uint32_t trainer_source(pith_relational *r, int64_t turn, uint32_t place)
     if (r->turn != turn) {
         for (uint32_t i = 0; i < r->source_count; i++) r->source_order[i] = i;
         trainer_permute(r->source_order, r->source_count,
-                        pith__random_state(r->seed, 3, (uint64_t)turn, 0));
+                        pith__random_state(r->seed, 3, (uint64_t)turn, 0), NULL);
         r->turn = turn;
     }
     return r->source_order[place];
@@ -163,7 +178,7 @@ typedef struct trainer_batch {
     double *losses;
 } trainer_batch;
 
-static void trainer_fill_batch(trainer_batch *b, pith_relational *r) {
+static void trainer_fill_batch(trainer_batch *b, pith_relational *r, pith__stop *stop) {
     const size_t batch = (size_t)r->config.batch,
                  parts = (batch + PITH_NETWORK_PACK - 1) / PITH_NETWORK_PACK;
     for (size_t part = 0; part < parts; part++) {
@@ -178,7 +193,7 @@ static void trainer_fill_batch(trainer_batch *b, pith_relational *r) {
                                   : turn * PITH_NETWORK_PACK;
         b->epochs[part] = (uint64_t)((one ? r->step * (int64_t)batch : first) / s->row_count);
         for (size_t i = 0; i < PITH_NETWORK_PACK && part * PITH_NETWORK_PACK + i < batch; i++)
-            b->rows[part * PITH_NETWORK_PACK + i] = trainer_row(r, s, first + (int64_t)i);
+            b->rows[part * PITH_NETWORK_PACK + i] = trainer_row(r, s, first + (int64_t)i, stop);
     }
 }
 
@@ -235,10 +250,11 @@ static void trainer_update(pith_relational *r) {
     r->step++;
 }
 
-static pith_status trainer_step(double *loss, pith_relational *r, int32_t threads, trainer_batch *b,
-                                pith_error *err) {
+/* A step that must end early has changed nothing that a later one reads. */
+static pith_status trainer_step(double *loss, pith_relational *r, const pith__work *work,
+                                trainer_batch *b, pith_error *err) {
     const size_t batch = (size_t)r->config.batch;
-    trainer_fill_batch(b, r);
+    trainer_fill_batch(b, r, work->stop);
     trainer_job job = { .r = r,
                         .rows = b->rows,
                         .count = batch,
@@ -246,13 +262,14 @@ static pith_status trainer_step(double *loss, pith_relational *r, int32_t thread
                         .sources = b->sources,
                         .epochs = b->epochs,
                         .answers = b->answers,
-                        .losses = b->losses };
+                        .losses = b->losses,
+                        .work = work };
     job.sample.seed = r->seed;
-    PITH_TRY(trainer_run(&job, threads, err));
+    PITH_TRY(trainer_run(&job, err));
     trainer_sum sum = { r->gradients, r->network.size,
                         (batch + PITH_NETWORK_PACK - 1) / PITH_NETWORK_PACK };
     pith__threads_run(trainer_add, &sum, (sum.size + SUM_SLICE - 1) / SUM_SLICE,
-                      pith__trainer_workers(r, threads));
+                      pith__trainer_workers(r, work->threads));
     *loss = 0;
     for (size_t i = 0; i < batch; i++) *loss += b->losses[i];
     *loss /= (double)batch;
@@ -264,8 +281,8 @@ static pith_status trainer_step(double *loss, pith_relational *r, int32_t thread
     return PITH_OK;
 }
 
-pith_status pith__trainer_train(double *loss, pith_relational *r, int64_t steps, int32_t threads,
-                                pith__stop *stop, pith_error *err) {
+pith_status pith__trainer_train(double *loss, pith_relational *r, int64_t steps,
+                                const pith__work *work, pith_error *err) {
     const size_t batch = (size_t)r->config.batch;
     double sum = 0, one = 0;
     int64_t done = 0;
@@ -276,7 +293,9 @@ pith_status pith__trainer_train(double *loss, pith_relational *r, int64_t steps,
                               "' has no rows to train on",
                               PITH_STR_ARG(r->sources[i].task->name),
                               PITH_STR_ARG(r->sources[i].rdb->name));
-    if (!pith__trainer_workers(r, threads)) return pith__fail_memory(err, trainer_strings(r) * 4);
+    if (!pith__trainer_workers(r, work->threads))
+        return pith__fail_memory(err, trainer_strings(r) * 4);
+    if (steps > r->config.steps - r->step) steps = r->config.steps - r->step;
     const pith__arena_mark mark = pith__arena_get_mark(&r->arena);
     trainer_batch b = { pith__arena_array(&r->arena, batch, sizeof *b.rows),
                         pith__arena_array(&r->arena, batch, sizeof *b.sources),
@@ -287,11 +306,13 @@ pith_status pith__trainer_train(double *loss, pith_relational *r, int64_t steps,
     pith_status status = b.rows && b.sources && b.epochs && b.answers && b.losses
                              ? PITH_OK
                              : pith__fail_memory(err, batch * sizeof *b.losses);
-    for (; !status && done < steps; done++) {
-        if (r->step >= r->config.steps) break;
-        status = pith__stop_check(stop, err);
-        if (!status) status = trainer_step(&one, r, threads, &b, err);
+    while (!status && done < steps) {
+        status = pith__stop_check(work->stop, err);
+        if (!status) status = trainer_step(&one, r, work, &b, err);
+        if (status) break;
         sum += one;
+        done++;
+        pith__work_tell(work, "steps", (uint64_t)done, (uint64_t)steps);
     }
     pith__arena_rewind(&r->arena, mark);
     *loss = done ? sum / (double)done : 0;
@@ -300,18 +321,22 @@ pith_status pith__trainer_train(double *loss, pith_relational *r, int64_t steps,
 
 /* ---- making and freeing ---- */
 
-static pith_status trainer_rows(pith_relational *r, pith__trainer_source *s, pith_error *err) {
+static pith_status trainer_rows(pith_relational *r, pith__trainer_source *s, pith__stop *stop,
+                                pith_error *err) {
     const uint32_t all = s->rdb->tables[s->task->table].rows;
     s->rows = pith__arena_array(&r->arena, (size_t)all + 1, sizeof *s->rows);
     s->order = pith__arena_array(&r->arena, (size_t)all + 1, sizeof *s->order);
     if (!s->rows || !s->order) return pith__fail_memory(err, all * sizeof *s->rows);
-    for (uint32_t i = 0; i < all; i++)
+    for (uint32_t i = 0; i < all; i++) {
+        PITH_TRY_ROW(stop, i, err);
         if (pith__rdb_split(s->rdb, s->task, i) == PITH_TRAIN) s->rows[s->row_count++] = i;
+    }
     return PITH_OK;
 }
 
 static pith_status trainer_source_make(pith_relational *r, pith__trainer_source *s,
-                                       const pith__trainer_question *q, pith_error *err) {
+                                       const pith__trainer_question *q, pith__stop *stop,
+                                       pith_error *err) {
     const pith__rdb *rdb = q->rdb;
     *s = (pith__trainer_source){ .rdb = rdb, .order_epoch = -1 };
     for (uint32_t i = 0; i < rdb->task_count; i++)
@@ -327,7 +352,7 @@ static pith_status trainer_source_make(pith_relational *r, pith__trainer_source 
                 err, PITH_ERR_ARGUMENT,
                 "configuration: cells must be at least %u, the columns of table '" PITH_STR_FMT "'",
                 rdb->tables[t].column_count, PITH_STR_ARG(rdb->tables[t].name));
-    PITH_TRY(pith__target_make(&s->target, rdb, s->task, &r->arena, err));
+    PITH_TRY(pith__target_make(&s->target, rdb, s->task, stop, &r->arena, err));
     const pith__trainer_source *first = r->sources;
     if (s->target.kind != first->target.kind || s->target.outputs != first->target.outputs ||
         rdb->dim != first->rdb->dim || !pith__str_eq(rdb->embedder, first->rdb->embedder))
@@ -335,11 +360,11 @@ static pith_status trainer_source_make(pith_relational *r, pith__trainer_source 
                           "the databases '" PITH_STR_FMT "' and '" PITH_STR_FMT
                           "' have different embedders, or tasks of different kinds",
                           PITH_STR_ARG(first->rdb->name), PITH_STR_ARG(rdb->name));
-    return trainer_rows(r, s, err);
+    return trainer_rows(r, s, stop, err);
 }
 
 static pith_status trainer_fill(pith_relational *r, const pith__trainer_question *questions,
-                                pith_str config, pith_error *err) {
+                                pith_str config, pith__stop *stop, pith_error *err) {
     const size_t batch = PITH_NETWORK_PACK, count = r->source_count;
     size_t packs, floats;
     if (config.data) {
@@ -351,7 +376,7 @@ static pith_status trainer_fill(pith_relational *r, const pith__trainer_question
     r->source_order = pith__arena_array(&r->arena, count, sizeof *r->source_order);
     if (!r->sources || !r->source_order) return pith__fail_memory(err, count * sizeof *r->sources);
     for (size_t i = 0; i < count; i++)
-        PITH_TRY(trainer_source_make(r, &r->sources[i], &questions[i], err));
+        PITH_TRY(trainer_source_make(r, &r->sources[i], &questions[i], stop, err));
     r->rdb = r->sources->rdb;
     r->task = r->sources->task;
     r->target = r->sources->target;
@@ -370,7 +395,7 @@ static pith_status trainer_fill(pith_relational *r, const pith__trainer_question
 }
 
 pith_status pith__trainer_create(pith_relational **model, const pith__trainer_question *questions,
-                                 size_t count, pith_str config, uint64_t seed,
+                                 size_t count, pith_str config, uint64_t seed, pith__stop *stop,
                                  const pith_allocator *allocator, pith_error *err) {
     if (!count || count > UINT32_MAX)
         return pith__fail(err, PITH_ERR_ARGUMENT, "a model needs a database");
@@ -382,7 +407,7 @@ pith_status pith__trainer_create(pith_relational **model, const pith__trainer_qu
     r->seed = seed;
     r->source_count = (uint32_t)count;
     r->turn = -1;
-    const pith_status status = trainer_fill(r, questions, config, err);
+    const pith_status status = trainer_fill(r, questions, config, stop, err);
     if (status)
         pith__trainer_free(r);
     else
@@ -402,6 +427,7 @@ void pith__trainer_free(pith_relational *r) {
 void pith__trainer_state(pith_relational_state *state, const pith_relational *r) {
     int64_t rows = 0;
     for (uint32_t i = 0; i < r->source_count; i++) rows += r->sources[i].row_count;
-    *state = (pith_relational_state){ r->step,  r->config.steps, (int64_t)r->network.size, rows,
-                                      r->cells, r->target.kind,  r->target.outputs };
+    *state =
+        (pith_relational_state){ sizeof *state, r->step,  r->config.steps, (int64_t)r->network.size,
+                                 rows,          r->cells, r->target.kind,  r->target.outputs };
 }

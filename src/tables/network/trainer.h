@@ -3,6 +3,7 @@
 #define PITH_TABLES_NETWORK_TRAINER_H
 
 #include "base/memory/span_map.h"
+#include "base/work.h"
 #include "pith/tables.h"
 #include "tables/network/network.h"
 
@@ -53,7 +54,7 @@ typedef struct pith__trainer_question {
  * target's units or shares. */
 typedef struct pith__answerer {
     pith_status (*answer)(double *answers, void *state, const uint32_t *rows, size_t count,
-                          pith_error *err);
+                          const pith__work *work, pith_error *err);
     void (*close)(void *state); /* once, when the model is closed or gets another one */
     void *state;
 } pith__answerer;
@@ -87,26 +88,26 @@ struct pith_relational {
 pith_status pith__trainer_configure(pith__trainer_config *config, pith_str text, pith__arena *arena,
                                     pith_error *err);
 
-/* Several questions are learned in turns; their answers and texts must be of the same kind. */
+/* stop, here and below: may be NULL. Several questions are learned in turns; their answers and texts must be of the same kind. */
 pith_status pith__trainer_create(pith_relational **model, const pith__trainer_question *questions,
-                                 size_t count, pith_str config, uint64_t seed,
+                                 size_t count, pith_str config, uint64_t seed, pith__stop *stop,
                                  const pith_allocator *allocator, pith_error *err);
 void pith__trainer_free(pith_relational *model);
-pith_status pith__trainer_train(double *loss, pith_relational *r, int64_t steps, int32_t threads,
-                                pith__stop *stop, pith_error *err);
+pith_status pith__trainer_train(double *loss, pith_relational *r, int64_t steps,
+                                const pith__work *work, pith_error *err);
 /* The network's answers as they are, [count][outputs]: see task_target.h. */
 pith_status pith__trainer_answer(float *answers, pith_relational *r, const uint32_t *rows,
-                                 size_t count, int32_t threads, pith_error *err);
+                                 size_t count, const pith__work *work, pith_error *err);
 /* The same from whoever answers, in the target's units; of yes or no and of classes still logits.
  * Scratch is taken from the arena and given back. */
 pith_status pith__trainer_say(double *answers, pith_relational *r, const uint32_t *rows,
-                              size_t count, int32_t threads, pith_error *err);
+                              size_t count, const pith__work *work, pith_error *err);
 /* From now on somebody else answers; with NULL the network does again. */
 void pith__trainer_answer_by(pith_relational *r, const pith__answerer *answerer);
 pith_status pith__trainer_predict(float *answers, pith_relational *r, const uint32_t *rows,
-                                  size_t count, int32_t threads, pith_error *err);
+                                  size_t count, const pith__work *work, pith_error *err);
 pith_status pith__trainer_evaluate(pith_relational_metrics *metrics, pith_relational *r,
-                                   int32_t split, int32_t threads, pith_error *err);
+                                   int32_t split, const pith__work *work, pith_error *err);
 /* See pith_relational_inputs. */
 pith_status pith__trainer_inputs(pith_relational *r, const uint32_t *rows, size_t count,
                                  void (*each)(void *user, const char *name,
@@ -117,23 +118,21 @@ pith_status pith__trainer_part(uint32_t *rows, double *labels, size_t *count,
                                const pith_relational *r, int32_t split, pith_error *err);
 /* See pith_relational_importance. */
 pith_status pith__trainer_importance(pith_relational *r, int32_t split, size_t most,
-                                     int32_t threads,
+                                     const pith__work *work,
                                      void (*each)(void *user, pith_str table, pith_str column,
                                                   double rise),
                                      void *user, pith_error *err);
 pith_status pith__trainer_find(uint32_t *row, const pith_relational *r, pith_str key,
                                pith_error *err);
-pith_status pith__trainer_save(const pith_relational *r,
-                               const pith_writer *writer,
+pith_status pith__trainer_save(const pith_relational *r, const pith_writer *writer,
                                pith_error *err);
 /* See pith_relational_keep. */
-pith_status pith__trainer_keep(const pith_relational *r,
-                               const pith_writer *writer,
+pith_status pith__trainer_keep(const pith_relational *r, const pith_writer *writer,
                                pith_error *err);
 /* rdbs: those that the model was made for, in the same order. */
 pith_status pith__trainer_load(pith_relational **model, const pith__rdb *const *rdbs, size_t count,
-                               const void *bytes, size_t size, const pith_allocator *allocator,
-                               pith_error *err);
+                               const void *bytes, size_t size, pith__stop *stop,
+                               const pith_allocator *allocator, pith_error *err);
 /* Takes the parameters of a saved model of any database. */
 pith_status pith__trainer_start(pith_relational *r, const void *bytes, size_t size,
                                 pith_error *err);

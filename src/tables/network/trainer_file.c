@@ -6,6 +6,8 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "base/work.h"
+#include "base/writer.h"
 #include "tables/database/rdb_keep.h"
 #include "tables/network/trainer.h"
 
@@ -22,14 +24,13 @@ typedef struct trainer_header {
 enum { TRAINER_VERSION = 3 };
 
 typedef struct trainer_out {
-    const pith_writer *writer;
+    pith__out out;
     pith__hash hash;
-    bool failed;
 } trainer_out;
 
 static void trainer_put(trainer_out *o, const void *data, size_t size) {
     pith__hash_add(&o->hash, data, size);
-    if (size && !o->failed) o->failed = o->write(o->user, data, size) != 0;
+    pith__out_put(&o->out, data, size);
 }
 
 /* A database's checksum, or that of the checksums of several. */
@@ -74,14 +75,16 @@ static pith_status trainer_header_make(trainer_header *h, const pith_relational 
     return PITH_OK;
 }
 
-pith_status pith__trainer_save(const pith_relational *r,
-                               const pith_writer *writer,
+pith_status pith__trainer_save(const pith_relational *r, const pith_writer *writer,
                                pith_error *err) {
     const size_t bytes = r->network.size * sizeof(float);
-    trainer_out o = { .write = write, .user = user };
+    trainer_out o = { .out = { writer, false } };
     trainer_header h;
+    PITH_TRY(pith__writer_check(writer, err));
     PITH_TRY(trainer_header_make(&h, r, err));
     pith__hash_init(&o.hash);
+    pith__out_begin(&o.out, sizeof h + h.task_bytes + (uint64_t)r->config_text.size +
+                                (uint64_t)bytes * h.arrays + sizeof(uint64_t));
     trainer_put(&o, &h, sizeof h);
     trainer_put_tasks(&o, r);
     if (r->config_text.data) trainer_put(&o, r->config_text.data, r->config_text.size);
@@ -92,7 +95,7 @@ pith_status pith__trainer_save(const pith_relational *r,
     }
     const uint64_t hash = pith__hash_end(&o.hash);
     trainer_put(&o, &hash, sizeof hash);
-    return o.failed ? pith__fail(err, PITH_ERR_IO, "the model could not be written") : PITH_OK;
+    return pith__out_status(&o.out, "the model", err);
 }
 
 /* The parts of a file, whose sizes fit together. */
@@ -102,10 +105,22 @@ typedef struct trainer_parts {
     const uint8_t *arrays;
 } trainer_parts;
 
-static pith_status trainer_read(trainer_parts *p, const uint8_t *bytes, size_t size,
+static pith_status trainer_hash(uint64_t *sum, const uint8_t *bytes, size_t size, pith__stop *stop,
                                 pith_error *err) {
+    pith__hash hash;
+    pith__hash_init(&hash);
+    for (size_t i = 0; i < size; i += PITH_WORK_BYTES) {
+        PITH_TRY(pith__stop_check(stop, err));
+        pith__hash_add(&hash, bytes + i, size - i < PITH_WORK_BYTES ? size - i : PITH_WORK_BYTES);
+    }
+    *sum = pith__hash_end(&hash);
+    return PITH_OK;
+}
+
+static pith_status trainer_read(trainer_parts *p, const uint8_t *bytes, size_t size,
+                                pith__stop *stop, pith_error *err) {
     trainer_header *h = &p->h;
-    uint64_t hash;
+    uint64_t hash, sum;
     if (size < sizeof *h + sizeof hash || memcmp(bytes, TRAINER_MAGIC, sizeof h->magic) != 0)
         return pith__fail(err, PITH_ERR_FORMAT, "this is no model of pith train");
     memcpy(h, bytes, sizeof *h);
@@ -113,7 +128,8 @@ static pith_status trainer_read(trainer_parts *p, const uint8_t *bytes, size_t s
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "the model was written by another version of Pith; train it anew");
     memcpy(&hash, bytes + size - sizeof hash, sizeof hash);
-    if (hash != pith__hash_of(bytes, size - sizeof hash))
+    PITH_TRY(trainer_hash(&sum, bytes, size - sizeof hash, stop, err));
+    if (hash != sum)
         return pith__fail(err, PITH_ERR_FORMAT, "the model is damaged: its checksum is wrong");
     const bool configured = h->config_bytes != UINT32_MAX;
     const uint64_t texts = (uint64_t)h->task_bytes + (configured ? h->config_bytes : 0);
@@ -128,10 +144,10 @@ static pith_status trainer_read(trainer_parts *p, const uint8_t *bytes, size_t s
     return PITH_OK;
 }
 
-pith_status pith__trainer_keep(const pith_relational *r,
-                               const pith_writer *writer,
+pith_status pith__trainer_keep(const pith_relational *r, const pith_writer *writer,
                                pith_error *err) {
     trainer_header h;
+    PITH_TRY(pith__writer_check(writer, err));
     PITH_TRY(trainer_header_make(&h, r, err));
     return pith__rdb_keep(&r->target, h.database, writer, &r->allocator, err);
 }
@@ -139,7 +155,7 @@ pith_status pith__trainer_keep(const pith_relational *r,
 pith_status pith__trainer_config_text(pith_str *config, const void *bytes, size_t size,
                                       pith_error *err) {
     trainer_parts p;
-    PITH_TRY(trainer_read(&p, bytes, size, err));
+    PITH_TRY(trainer_read(&p, bytes, size, NULL, err));
     *config = p.config;
     return PITH_OK;
 }
@@ -149,7 +165,7 @@ pith_status pith__trainer_start(pith_relational *r, const void *bytes, size_t si
     const pith__network_shape *own = &r->config.shape;
     pith__trainer_config base;
     trainer_parts p;
-    PITH_TRY(trainer_read(&p, bytes, size, err));
+    PITH_TRY(trainer_read(&p, bytes, size, NULL, err));
     PITH_TRY(pith__trainer_configure(&base, p.config, &r->arena, err));
     if (p.h.size != r->network.size || base.shape.dim != own->dim ||
         base.shape.heads != own->heads || base.shape.ff != own->ff ||
@@ -186,11 +202,11 @@ static pith_status trainer_questions(pith__trainer_question *questions,
 }
 
 pith_status pith__trainer_load(pith_relational **model, const pith__rdb *const *rdbs, size_t count,
-                               const void *bytes, size_t size, const pith_allocator *allocator,
-                               pith_error *err) {
+                               const void *bytes, size_t size, pith__stop *stop,
+                               const pith_allocator *allocator, pith_error *err) {
     trainer_parts p;
     pith_relational *r = NULL;
-    PITH_TRY(trainer_read(&p, bytes, size, err));
+    PITH_TRY(trainer_read(&p, bytes, size, stop, err));
     /* answers are about the first database alone */
     const bool followed = count == 1 && rdbs[0]->followed;
     if (!count || (p.h.sources != count && !followed) ||
@@ -203,7 +219,8 @@ pith_status pith__trainer_load(pith_relational **model, const pith__rdb *const *
     pith_status status =
         trainer_questions(questions, rdbs, count, followed ? trainer_first(p.tasks) : p.tasks, err);
     if (!status)
-        status = pith__trainer_create(&r, questions, count, p.config, p.h.seed, allocator, err);
+        status =
+            pith__trainer_create(&r, questions, count, p.config, p.h.seed, stop, allocator, err);
     pith__memory_free(allocator, questions);
     if (status) return status;
     if (p.h.size != r->network.size || (p.h.arrays == 1 && p.h.step < r->config.steps))

@@ -15,7 +15,7 @@ typedef struct importance_rows {
     const uint32_t *rows;
     size_t count;
     float *answers;
-    int32_t threads;
+    pith__work work; /* of the networks' runs, which tell nothing */
 } importance_rows;
 
 /* The mean loss with some columns of the database hidden. */
@@ -27,7 +27,7 @@ static pith_status importance_loss(double *loss, pith_relational *r, const impor
     r->config.sample.hidden_from = from;
     r->config.sample.hidden_to = to;
     const pith_status status =
-        pith__trainer_answer(rows->answers, r, rows->rows, rows->count, rows->threads, err);
+        pith__trainer_answer(rows->answers, r, rows->rows, rows->count, &rows->work, err);
     r->config.sample = before;
     *loss = 0;
     if (status) return status;
@@ -45,7 +45,9 @@ static int importance_compare(const void *a, const void *b) {
 }
 
 static pith_status importance_parts(importance_part *parts, size_t *count, pith_relational *r,
-                                    const importance_rows *rows, pith_error *err) {
+                                    const importance_rows *rows, const pith__work *work,
+                                    pith_error *err) {
+    const uint64_t all = (uint64_t)r->rdb->column_count + r->rdb->table_count;
     double whole, hidden;
     *count = 0;
     PITH_TRY(importance_loss(&whole, r, rows, 0, 0, err));
@@ -59,6 +61,7 @@ static pith_status importance_parts(importance_part *parts, size_t *count, pith_
                                          table ? first + columns : first + c + 1, err));
                 parts[(*count)++] =
                     (importance_part){ t, table ? PITH_RDB_NONE : c, hidden - whole };
+                pith__work_tell(work, "columns", *count, all);
             }
     }
     qsort(parts, *count, sizeof *parts, importance_compare);
@@ -66,13 +69,13 @@ static pith_status importance_parts(importance_part *parts, size_t *count, pith_
 }
 
 pith_status pith__trainer_importance(pith_relational *r, int32_t split, size_t most,
-                                     int32_t threads,
+                                     const pith__work *work,
                                      void (*each)(void *user, pith_str table, pith_str column,
                                                   double rise),
                                      void *user, pith_error *err) {
     const uint32_t all = r->rdb->tables[r->task->table].rows;
     size_t n = 0, count, kept = 0;
-    if (!pith__trainer_workers(r, threads))
+    if (!pith__trainer_workers(r, work->threads))
         return pith__fail_memory(err, r->rdb->string_count * 4u);
     const pith__arena_mark mark = pith__arena_get_mark(&r->arena);
     uint32_t *list = pith__arena_array(&r->arena, (size_t)all + 1, sizeof *list);
@@ -83,14 +86,19 @@ pith_status pith__trainer_importance(pith_relational *r, int32_t split, size_t m
     pith_status status =
         list && answers && parts ? PITH_OK : pith__fail_memory(err, all * sizeof *list);
     if (!status) {
-        for (uint32_t i = 0; i < all; i++)
+        for (uint32_t i = 0; i < all; i++) {
+            if (pith__row_stops(work->stop, i)) break;
             if (pith__rdb_split(r->rdb, r->task, i) == split) list[n++] = i;
+        }
+        status = pith__stop_check(work->stop, err);
     }
     if (most > n) most = n;
     for (; kept < most; kept++) list[kept] = list[kept * n / most]; /* evenly spread */
-    const importance_rows rows = { list, kept, answers, threads };
+    const importance_rows rows = {
+        list, kept, answers, { .threads = work->threads, .stop = work->stop }
+    };
     if (!status && !kept) status = pith__fail(err, PITH_ERR_ARGUMENT, "there are no rows to ask");
-    if (!status) status = importance_parts(parts, &count, r, &rows, err);
+    if (!status) status = importance_parts(parts, &count, r, &rows, work, err);
     if (!status)
         for (size_t i = 0; i < count; i++) {
             const pith__rdb_table *t = &r->rdb->tables[parts[i].table];

@@ -15,14 +15,15 @@ void pith__trainer_answer_by(pith_relational *r, const pith__answerer *answerer)
 }
 
 pith_status pith__trainer_say(double *answers, pith_relational *r, const uint32_t *rows,
-                              size_t count, int32_t threads, pith_error *err) {
+                              size_t count, const pith__work *work, pith_error *err) {
     const size_t n = count * (size_t)r->target.outputs;
-    if (r->answerer.answer) return r->answerer.answer(answers, r->answerer.state, rows, count, err);
-    if (!pith__trainer_workers(r, threads))
+    if (r->answerer.answer)
+        return r->answerer.answer(answers, r->answerer.state, rows, count, work, err);
+    if (!pith__trainer_workers(r, work->threads))
         return pith__fail_memory(err, r->rdb->string_count * 4u);
     const pith__arena_mark mark = pith__arena_get_mark(&r->arena);
     float *raw = pith__arena_array(&r->arena, n + 1, sizeof *raw);
-    const pith_status status = raw ? pith__trainer_answer(raw, r, rows, count, threads, err)
+    const pith_status status = raw ? pith__trainer_answer(raw, r, rows, count, work, err)
                                    : pith__fail_memory(err, n * sizeof *raw);
     if (!status)
         for (size_t i = 0; i < n; i++) answers[i] = pith__target_answer(&r->target, raw[i]);
@@ -31,16 +32,16 @@ pith_status pith__trainer_say(double *answers, pith_relational *r, const uint32_
 }
 
 pith_status pith__trainer_predict(float *answers, pith_relational *r, const uint32_t *rows,
-                                  size_t count, int32_t threads, pith_error *err) {
+                                  size_t count, const pith__work *work, pith_error *err) {
     const size_t outputs = (size_t)r->target.outputs;
     for (size_t i = 0; i < count; i++)
         if (rows[i] >= r->rdb->tables[r->task->table].rows)
             return pith__fail(err, PITH_ERR_ARGUMENT, "there is no row %u", rows[i]);
-    if (!pith__trainer_workers(r, threads))
+    if (!pith__trainer_workers(r, work->threads))
         return pith__fail_memory(err, r->rdb->string_count * 4u);
     const pith__arena_mark mark = pith__arena_get_mark(&r->arena);
     double *said = pith__arena_array(&r->arena, count + 1, outputs * sizeof *said);
-    const pith_status status = said ? pith__trainer_say(said, r, rows, count, threads, err)
+    const pith_status status = said ? pith__trainer_say(said, r, rows, count, work, err)
                                     : pith__fail_memory(err, count * sizeof *said);
     if (!status)
         for (size_t i = 0; i < count; i++) {
@@ -88,22 +89,26 @@ pith_status pith__trainer_find(uint32_t *row, const pith_relational *r, pith_str
 }
 
 pith_status pith__trainer_evaluate(pith_relational_metrics *metrics, pith_relational *r,
-                                   int32_t split, int32_t threads, pith_error *err) {
+                                   int32_t split, const pith__work *work, pith_error *err) {
     const uint32_t all = r->rdb->tables[r->task->table].rows;
     const size_t outputs = (size_t)r->target.outputs;
     size_t n = 0;
-    if (!pith__trainer_workers(r, threads))
+    if (!pith__trainer_workers(r, work->threads))
         return pith__fail_memory(err, r->rdb->string_count * 4u);
     const pith__arena_mark inner = pith__arena_get_mark(&r->arena);
     uint32_t *rows = pith__arena_array(&r->arena, (size_t)all + 1, sizeof *rows);
-    for (uint32_t i = 0; rows && i < all; i++)
+    for (uint32_t i = 0; rows && i < all; i++) {
+        if (pith__row_stops(work->stop, i)) break;
         if (pith__rdb_split(r->rdb, r->task, i) == split) rows[n++] = i;
+    }
     double *answers = pith__arena_array(&r->arena, n + 1, outputs * sizeof *answers);
     pith_status status =
         rows && answers ? PITH_OK : pith__fail_memory(err, n * outputs * sizeof *answers);
-    if (!status) status = pith__trainer_say(answers, r, rows, n, threads, err);
+    if (!status) status = pith__stop_check(work->stop, err);
+    if (!status) status = pith__trainer_say(answers, r, rows, n, work, err);
     if (!status)
-        status = pith__answer_quality(metrics, &r->target, answers, rows, n, &r->arena, err);
+        status =
+            pith__answer_quality(metrics, &r->target, answers, rows, n, work->stop, &r->arena, err);
     pith__arena_rewind(&r->arena, inner);
     return status;
 }

@@ -256,14 +256,14 @@ static pith_status row_write(row_graph *g, const pith_writer *writer, pith_error
                                     .producer_version = pith_version(),
                                     .opsets = &opset,
                                     .opset_count = 1 };
-    return pith__onnx_write_model(&file, &(pith__onnx_sinks){ .model = write, .user = user },
-                                  g->arena, err);
+    return pith__onnx_write_model(&file, &(pith__onnx_sinks){ writer, NULL }, g->arena, err);
 }
 
-pith_status pith__relational_onnx_write(const pith_relational *r,
-                                        const pith_writer *writer, pith_error *err) {
+pith_status pith__relational_onnx_write(const pith_relational *r, const pith_writer *writer,
+                                        pith_error *err) {
     pith__arena arena;
     row_graph g = { .r = r, .arena = &arena };
+    PITH_TRY(pith__writer_check(writer, err));
     pith__arena_init(&arena, &r->allocator);
     const pith_status status = row_write(&g, writer, err);
     pith__arena_free(&arena);

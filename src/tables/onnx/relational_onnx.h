@@ -8,7 +8,7 @@
 
 #include "tables/network/trainer.h"
 
-pith_status pith__relational_onnx_write(const pith_relational *r,
-                                        const pith_writer *writer, pith_error *err);
+pith_status pith__relational_onnx_write(const pith_relational *r, const pith_writer *writer,
+                                        pith_error *err);
 
 #endif

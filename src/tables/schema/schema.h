@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/memory/memory.h"
+#include "base/writer.h"
 #include "tables/schema/time_format.h"
 
 typedef enum pith__stype {
@@ -114,8 +115,7 @@ pith_status pith__schema_compact(pith_str *compact, pith_str text, pith__arena *
 
 /* Writes the tables of a schema as indented JSON, which pith__schema_read reads back as they are.
  * It writes drafts, which have no tasks. */
-void pith__schema_write(const pith__schema *schema,
-                        const pith_writer *writer);
+void pith__schema_write(const pith__schema *schema, pith__out *out);
 
 /* Returns the index of a table or column, or SIZE_MAX. */
 size_t pith__schema_table(const pith__schema *schema, pith_str name);

@@ -7,21 +7,15 @@
 #include "tables/schema/cell_value.h"
 #include "tables/schema/schema.h"
 
-typedef struct schema_out {
-    const pith_writer *writer;
-} schema_out;
+static void out_text(pith__out *o, const char *text) { pith__out_put(o, text, strlen(text)); }
 
-static void out_text(const schema_out *o, const char *text) {
-    o->write(o->user, text, strlen(text));
-}
-
-static void out_string(const schema_out *o, pith_str s) {
-    pith__json_out json = { o->write, o->user, false };
+static void out_string(pith__out *o, pith_str s) {
+    pith__json_out json = { o, false };
     pith__json_put_string(&json, s);
 }
 
 /* `, "name": "value"`, unless the value is empty. */
-static void out_member(const schema_out *o, const char *before, const char *name, pith_str value) {
+static void out_member(pith__out *o, const char *before, const char *name, pith_str value) {
     if (!value.size) return;
     out_text(o, before);
     out_text(o, "\"");
@@ -30,7 +24,7 @@ static void out_member(const schema_out *o, const char *before, const char *name
     out_string(o, value);
 }
 
-static void out_names(const schema_out *o, const pith__name_list *names) {
+static void out_names(pith__out *o, const pith__name_list *names) {
     if (names->count == 1) {
         out_string(o, names->items[0]);
         return;
@@ -59,8 +53,7 @@ static const pith__link_schema *single_link(const pith__table_schema *t, pith_st
     return NULL;
 }
 
-static void out_column(const schema_out *o, const pith__table_schema *t,
-                       const pith__column_schema *c) {
+static void out_column(pith__out *o, const pith__table_schema *t, const pith__column_schema *c) {
     const pith__link_schema *link = single_link(t, c->name);
     char number[40];
     out_string(o, c->name);
@@ -69,9 +62,9 @@ static void out_column(const schema_out *o, const pith__table_schema *t,
     out_text(o, "\"");
     if (link) {
         out_text(o, ", \"foreign_key\": \"");
-        o->write(o->user, link->parent.data, link->parent.size);
+        pith__out_put(o, link->parent.data, link->parent.size);
         out_text(o, ".");
-        o->write(o->user, link->parent_columns.items[0].data, link->parent_columns.items[0].size);
+        pith__out_put(o, link->parent_columns.items[0].data, link->parent_columns.items[0].size);
         out_text(o, "\"");
     }
     if (c->transform)
@@ -89,7 +82,7 @@ static void out_column(const schema_out *o, const pith__table_schema *t,
     out_text(o, " }");
 }
 
-static void out_links(const schema_out *o, const pith__table_schema *t) {
+static void out_links(pith__out *o, const pith__table_schema *t) {
     bool any = false;
     for (size_t i = 0; i < t->link_count; i++) {
         const pith__link_schema *link = &t->links[i];
@@ -106,7 +99,7 @@ static void out_links(const schema_out *o, const pith__table_schema *t) {
     if (any) out_text(o, "\n      ]");
 }
 
-static void out_table(const schema_out *o, const pith__table_schema *t) {
+static void out_table(pith__out *o, const pith__table_schema *t) {
     out_string(o, t->name);
     out_text(o, ": {\n      \"file\": ");
     out_string(o, t->file);
@@ -127,15 +120,13 @@ static void out_table(const schema_out *o, const pith__table_schema *t) {
     out_text(o, "\n    }");
 }
 
-void pith__schema_write(const pith__schema *schema,
-                        const pith_writer *writer) {
-    const schema_out o = { writer };
-    out_text(&o, "{\n  \"name\": ");
-    out_string(&o, schema->name);
-    out_text(&o, ",\n  \"tables\": {");
+void pith__schema_write(const pith__schema *schema, pith__out *o) {
+    out_text(o, "{\n  \"name\": ");
+    out_string(o, schema->name);
+    out_text(o, ",\n  \"tables\": {");
     for (size_t i = 0; i < schema->table_count; i++) {
-        out_text(&o, i ? ",\n    " : "\n    ");
-        out_table(&o, &schema->tables[i]);
+        out_text(o, i ? ",\n    " : "\n    ");
+        out_table(o, &schema->tables[i]);
     }
-    out_text(&o, "\n  },\n  \"tasks\": {}\n}\n");
+    out_text(o, "\n  },\n  \"tasks\": {}\n}\n");
 }

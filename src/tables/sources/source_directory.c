@@ -54,7 +54,7 @@ static pith_status directory_read(pith__text_table *table, pith__table_source *s
     pith_str path, bytes;
     PITH_TRY(directory_find(&path, source, file, err));
     PITH_TRY(pith__files_open(&bytes, &source->files, path.data, err));
-    return pith__source_parse(table, bytes, path, path.data, source->arena, err);
+    return pith__source_parse(table, bytes, path, path.data, source, err);
 }
 
 static pith_status directory_schema(pith_str *text, pith_str *path, pith__table_source *source,

@@ -3,6 +3,7 @@
  * current schema (search_path); views and partitions are left out, partitioned tables are not.
  * libpq is loaded when the first such source is opened; it takes what the address does not say from
  * its own environment variables and files. */
+#include <poll.h>
 #include <pthread.h>
 #include <strings.h>
 
@@ -11,19 +12,33 @@
 #include "base/error.h"
 #include "base/os/shared_library.h"
 #include "base/str.h"
+#include "base/work.h"
 #include "tables/sources/table_source.h"
 
-enum { PG_BYTES = 17 /* the type bytea */ };
+enum {
+    PG_BYTES = 17,  /* the type bytea */
+    PG_LOOK_MS = 10 /* between two looks whether the call must end, while the server works */
+};
 
 #define PG_FUNCTIONS(F)                                                                            \
     F(PQ, conninfoParse)                                                                           \
     F(PQ, conninfoFree)                                                                            \
     F(PQ, freemem)                                                                                 \
     F(PQ, connectdb)                                                                               \
+    F(PQ, connectStart)                                                                            \
+    F(PQ, connectPoll)                                                                             \
+    F(PQ, socket)                                                                                  \
     F(PQ, status)                                                                                  \
     F(PQ, errorMessage)                                                                            \
     F(PQ, finish)                                                                                  \
     F(PQ, execParams)                                                                              \
+    F(PQ, sendQueryParams)                                                                         \
+    F(PQ, consumeInput)                                                                            \
+    F(PQ, isBusy)                                                                                  \
+    F(PQ, getResult)                                                                               \
+    F(PQ, getCancel)                                                                               \
+    F(PQ, cancel)                                                                                  \
+    F(PQ, freeCancel)                                                                              \
     F(PQ, resultStatus)                                                                            \
     F(PQ, ntuples)                                                                                 \
     F(PQ, nfields)                                                                                 \
@@ -92,9 +107,10 @@ static void postgres_hide(char *text, const char *secret) {
     for (char *at = text; (at = strstr(at, secret)) != NULL;) memset(at, '*', strlen(secret));
 }
 
-/* The last message of the server in one line, without passwords. */
+/* The last message of the server in one line, without passwords; or that the call must end. */
 static pith_status postgres_fail(pith__table_source *source, const char *path, pith_error *err) {
     const pg_source *p = source->state;
+    PITH_TRY(pith__stop_check(source->stop, err));
     const pith_str text =
         pith__arena_str(source->arena, pith__str_of(pg.errorMessage(p->connection)));
     if (!text.data) return pith__fail_memory(err, 64);
@@ -109,10 +125,68 @@ static pith_status postgres_fail(pith__table_source *source, const char *path, p
     return pith__fail(err, PITH_ERR_FORMAT, "%s: %s", path, message);
 }
 
+/* ---- waiting for the server, in a call that can be stopped ---- */
+
+/* Waits until the connection can be read or written, or the call must end: false. */
+static bool postgres_wait(const PGconn *connection, short events, pith__stop *stop) {
+    while (!pith__stop_asked(stop)) {
+        struct pollfd one = { .fd = pg.socket(connection), .events = events };
+        if (one.fd < 0 || poll(&one, 1, PG_LOOK_MS) > 0) return true;
+    }
+    return false;
+}
+
+/* Connects; what went wrong is told by pg.status. */
+static PGconn *postgres_connect(const char *address, pith__stop *stop) {
+    if (!stop) return pg.connectdb(address);
+    PGconn *connection = pg.connectStart(address);
+    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+    while (connection && pg.status(connection) != CONNECTION_BAD) {
+        if (state == PGRES_POLLING_OK || state == PGRES_POLLING_FAILED) break;
+        if (!postgres_wait(connection, state == PGRES_POLLING_READING ? POLLIN : POLLOUT, stop))
+            break;
+        state = pg.connectPoll(connection);
+    }
+    return connection;
+}
+
+/* Asks the server to end a statement whose call must end; the connection is closed soon. */
+static void postgres_cancel(PGconn *connection) {
+    char message[256];
+    PGcancel *cancel = pg.getCancel(connection);
+    if (cancel) pg.cancel(cancel, message, sizeof message);
+    pg.freeCancel(cancel);
+}
+
+/* Runs a statement; $1 is `name`, if there is one. NULL if it failed, or the call must end. */
+static PGresult *postgres_exec(const pith__table_source *source, const char *sql,
+                               const char *name) {
+    PGconn *connection = ((const pg_source *)source->state)->connection;
+    const int count = name ? 1 : 0;
+    PGresult *result = NULL, *next;
+    if (!source->stop) return pg.execParams(connection, sql, count, NULL, &name, NULL, NULL, 0);
+    if (pith__stop_asked(source->stop) ||
+        !pg.sendQueryParams(connection, sql, count, NULL, &name, NULL, NULL, 0))
+        return NULL;
+    do {
+        while (pg.isBusy(connection)) {
+            if (!postgres_wait(connection, POLLIN, source->stop)) {
+                postgres_cancel(connection);
+                pg.clear(result);
+                return NULL;
+            }
+            if (!pg.consumeInput(connection)) break;
+        }
+        next = pg.getResult(connection);
+        if (next) pg.clear(result);
+        if (next) result = next;
+    } while (next);
+    return result;
+}
+
 static pith_status postgres_run(pith__table_source *source, const char *sql, const char *path,
                                 pith_error *err) {
-    const pg_source *p = source->state;
-    PGresult *result = pg.execParams(p->connection, sql, 0, NULL, NULL, NULL, NULL, 0);
+    PGresult *result = postgres_exec(source, sql, NULL);
     const ExecStatusType status = result ? pg.resultStatus(result) : PGRES_FATAL_ERROR;
     pg.clear(result);
     return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK
@@ -170,7 +244,7 @@ static pith_status postgres_open(pith__table_source *source, pith_error *err) {
         *c |= 32; /* libpq knows the scheme in small letters */
     PITH_TRY(pg_load(err));
     PITH_TRY(postgres_parse(p, address.data, shown.data, err));
-    p->connection = pg.connectdb(address.data);
+    p->connection = postgres_connect(address.data, source->stop);
     if (!p->connection) {
         pg.conninfoFree(p->options);
         return pith__fail_memory(err, 0);
@@ -208,9 +282,10 @@ static pith_status postgres_names(pith__text_table *t, PGresult *result, pith__a
 
 /* Appends the rows of a result. */
 static pith_status postgres_rows(pith__text_table *t, size_t *room, PGresult *result,
-                                 pith__arena *arena, pith_error *err) {
+                                 pith__stop *stop, pith__arena *arena, pith_error *err) {
     const int rows = pg.ntuples(result);
     for (int r = 0; r < rows; r++) {
+        PITH_TRY_ROW(stop, (size_t)r, err);
         if (!pith__text_table_room(t, room, arena))
             return pith__fail_memory(err, *room * sizeof *t->cells);
         if (t->rows >= PITH_TEXT_ROWS)
@@ -236,16 +311,14 @@ static pith_status postgres_rows(pith__text_table *t, size_t *room, PGresult *re
 
 static pith_status postgres_fetch(pith__text_table *t, pith__table_source *source,
                                   pith_error *err) {
-    const pg_source *p = source->state;
     size_t room = 0;
     for (bool more = true; more;) {
-        PGresult *result = pg.execParams(p->connection, "FETCH 10000 FROM pith_rows", 0, NULL, NULL,
-                                         NULL, NULL, 0);
+        PGresult *result = postgres_exec(source, "FETCH 10000 FROM pith_rows", NULL);
         pith_status status = result && pg.resultStatus(result) == PGRES_TUPLES_OK
                                  ? PITH_OK
                                  : postgres_fail(source, t->path, err);
         if (!status && !t->names) status = postgres_names(t, result, source->arena, err);
-        if (!status) status = postgres_rows(t, &room, result, source->arena, err);
+        if (!status) status = postgres_rows(t, &room, result, source->stop, source->arena, err);
         more = !status && pg.ntuples(result) > 0;
         pg.clear(result);
         if (status) return status;
@@ -259,13 +332,11 @@ static pith_status postgres_fetch(pith__text_table *t, pith__table_source *sourc
 static pith_status postgres_read_rows(pith__text_table *table, pith__table_source *source,
                                       const char *sql, const char *name, const char *path,
                                       pith_error *err) {
-    const pg_source *p = source->state;
     pith__text_table t = { .path = path };
     const pith_str declare =
         pith__arena_printf(source->arena, "DECLARE pith_rows NO SCROLL CURSOR FOR %s", sql);
     if (!declare.data) return pith__fail_memory(err, strlen(sql));
-    PGresult *result =
-        pg.execParams(p->connection, declare.data, name ? 1 : 0, NULL, &name, NULL, NULL, 0);
+    PGresult *result = postgres_exec(source, declare.data, name);
     const bool done = result && pg.resultStatus(result) == PGRES_COMMAND_OK;
     pg.clear(result);
     if (!done) return postgres_fail(source, path, err);

@@ -35,6 +35,7 @@ static pith_status sqlite_open(pith__table_source *source, pith_error *err) {
         return status;
     }
     pith__sqlite_protect(f->s, f->db);
+    pith__sqlite_watch(f->s, f->db, source->stop);
     source->state = f;
     const pith_status status =
         pith__sqlite_most(&f->most, f->s, f->db, source->path, source->arena, err);
@@ -51,7 +52,7 @@ static pith_status sqlite_query(pith__text_table *t, pith__table_source *source,
                                 const pith_str *name, pith_error *err) {
     const sqlite_file *f = source->state;
     return pith__sqlite_table(t, f->s, f->db, sql, name, name ? 1 : 0, f->most, source->path,
-                              source->arena, err);
+                              source->stop, source->arena, err);
 }
 
 static bool sqlite_says(pith_str type, const char *word) {
@@ -177,13 +178,13 @@ static pith_status sqlite_read(pith__text_table *table, pith__table_source *sour
         pith__arena_printf(source->arena, "SELECT * FROM %s ORDER BY %s", quoted.data, order.data);
     if (!sql.data) return pith__fail_memory(err, file.size);
     return pith__sqlite_table(table, f->s, f->db, sql.data, NULL, 0, f->most, path.data,
-                              source->arena, err);
+                              source->stop, source->arena, err);
 }
 
 static pith_status sqlite_select(pith__text_table *result, pith__table_source *source,
                                  const char *sql, const char *path, pith_error *err) {
     const sqlite_file *f = source->state;
-    return pith__sqlite_select(result, f->s, f->db, sql, path, source->arena, err);
+    return pith__sqlite_select(result, f->s, f->db, sql, path, source->stop, source->arena, err);
 }
 
 const pith__source_kind pith__source_kind_sqlite = { .takes = sqlite_takes,

@@ -53,8 +53,8 @@ static pith_status zip_extract(pith_str *bytes, pith__table_source *source,
     pith_str packed;
     const pith__zip_fault fault = pith__zip_packed(&packed, source->state, m);
     if (fault) return zip_damaged(source, fault, err);
-    return pith__zip_unpack(bytes, source->state, m, packed, source->path, path, source->arena,
-                            err);
+    return pith__zip_unpack(bytes, source->state, m, packed, source->path, path, source->stop,
+                            source->arena, err);
 }
 
 static int zip_compare(const void *a, const void *b) {
@@ -129,7 +129,7 @@ static pith_status zip_read(pith__text_table *table, pith__table_source *source,
     if (!there)
         return pith__fail(err, PITH_ERR_NOT_FOUND, "%s has no member '" PITH_STR_FMT "'",
                           source->path, PITH_STR_ARG(file));
-    return pith__source_parse(table, bytes, file, path.data, source->arena, err);
+    return pith__source_parse(table, bytes, file, path.data, source, err);
 }
 
 static pith_status zip_schema(pith_str *text, pith_str *path, pith__table_source *source,

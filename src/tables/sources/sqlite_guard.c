@@ -157,7 +157,7 @@ static double guard_now(void) {
 
 static int guard_late(void *user) {
     const pith__sqlite_guard *g = user;
-    return guard_now() > g->deadline;
+    return guard_now() > g->deadline || pith__stop_asked(g->stop);
 }
 
 void pith__sqlite_protect(const pith__sqlite *s, sqlite3 *db) {
@@ -188,7 +188,8 @@ static pith_status guard_names(pith__map *names, const pith__sqlite_guard *g, co
                                const char *path, pith__arena *arena, pith_error *err) {
     pith__text_table t;
     PITH_TRY(pith__map_init(names, arena, 16));
-    PITH_TRY(pith__sqlite_table(&t, g->sqlite, g->db, sql, NULL, 0, SIZE_MAX, path, arena, err));
+    PITH_TRY(pith__sqlite_table(&t, g->sqlite, g->db, sql, NULL, 0, SIZE_MAX, path, g->stop, arena,
+                                err));
     for (size_t r = 0; r < t.rows; r++)
         if (!pith__map_put(names, t.cells[r], (uint32_t)r, NULL)) return pith__fail_memory(err, 64);
     return PITH_OK;
@@ -200,7 +201,7 @@ static pith_status guard_bytes(uint64_t *bytes, const pith__sqlite *s, sqlite3 *
     *bytes = 0;
     PITH_TRY(pith__sqlite_table(
         &size, s, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
-        NULL, 0, SIZE_MAX, path, arena, err));
+        NULL, 0, SIZE_MAX, path, NULL, arena, err));
     if (size.rows)
         for (size_t i = 0; i < size.cells[0].size; i++)
             *bytes = *bytes * 10 + (uint64_t)(size.cells[0].data[i] - '0');
@@ -219,9 +220,10 @@ pith_status pith__sqlite_most(size_t *most, const pith__sqlite *s, sqlite3 *db, 
  * grows with the size of the file and with bounded memory. The names are read before the authorizer
  * is set, which would refuse these look-ups. */
 pith_status pith__sqlite_guard_begin(pith__sqlite_guard *g, const pith__sqlite *s, sqlite3 *db,
-                                     const char *path, pith__arena *arena, pith_error *err) {
+                                     const char *path, pith__stop *stop, pith__arena *arena,
+                                     pith_error *err) {
     uint64_t bytes;
-    *g = (pith__sqlite_guard){ .sqlite = s, .db = db };
+    *g = (pith__sqlite_guard){ .sqlite = s, .db = db, .stop = stop };
     PITH_TRY(guard_names(&g->tables, g,
                          "SELECT lower(name) FROM pragma_table_list WHERE schema = 'main' AND type "
                          "IN ('table', 'view') "
@@ -242,7 +244,7 @@ pith_status pith__sqlite_guard_begin(pith__sqlite_guard *g, const pith__sqlite *
 }
 
 void pith__sqlite_guard_end(pith__sqlite_guard *g) {
-    g->sqlite->progress_handler(g->db, 0, NULL, NULL);
+    pith__sqlite_watch(g->sqlite, g->db, g->stop);
     g->sqlite->set_authorizer(g->db, guard_function, NULL);
     g->sqlite->hard_heap_limit64(g->heap);
 }

@@ -13,6 +13,7 @@
 #include "base/memory/span_map.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
+#include "base/work.h"
 #include "tables/sources/sqlite_guard.h"
 
 static pith__sqlite sqlite;
@@ -42,6 +43,15 @@ pith_status pith__sqlite_load(const pith__sqlite **out, const char *what, pith_e
     pthread_mutex_unlock(&sqlite_lock);
     *out = &sqlite;
     return status;
+}
+
+/* Steps of SQLite's machine between two looks: less than a millisecond. */
+enum { SQLITE_WATCH_STEPS = 10000 };
+
+static int sqlite_stopped(void *stop) { return pith__stop_asked(stop); }
+
+void pith__sqlite_watch(const pith__sqlite *s, sqlite3 *db, pith__stop *stop) {
+    s->progress_handler(db, stop ? SQLITE_WATCH_STEPS : 0, stop ? sqlite_stopped : NULL, stop);
 }
 
 static pith_status sqlite_fail(const pith__sqlite *s, sqlite3 *db, const char *path,
@@ -76,6 +86,7 @@ typedef struct sqlite_rows {
     size_t room; /* cells */
     size_t most; /* bytes of cells and texts */
     size_t bytes;
+    pith__stop *stop;
 } sqlite_rows;
 
 /* %.17g with the fewest digits that are read back as the same number. */
@@ -170,17 +181,22 @@ static pith_status sqlite_row(sqlite_rows *r, pith_error *err) {
 static pith_status sqlite_all(sqlite_rows *r, pith_error *err) {
     int code;
     PITH_TRY(sqlite_names(r, err));
-    while ((code = r->s->step(r->statement)) == SQLITE_ROW) PITH_TRY(sqlite_row(r, err));
+    while ((code = r->s->step(r->statement)) == SQLITE_ROW) {
+        PITH_TRY_ROW(r->stop, r->t->rows, err);
+        PITH_TRY(sqlite_row(r, err));
+    }
     if (code == SQLITE_DONE) return PITH_OK;
+    PITH_TRY(pith__stop_check(r->stop, err));
     return pith__fail(err, PITH_ERR_FORMAT, "%s: after row %zu: %s", r->t->path, r->t->rows,
                       r->s->errmsg(r->db));
 }
 
 pith_status pith__sqlite_table(pith__text_table *table, const pith__sqlite *s, sqlite3 *db,
                                const char *sql, const pith_str *parameters, int count, size_t most,
-                               const char *path, pith__arena *arena, pith_error *err) {
+                               const char *path, pith__stop *stop, pith__arena *arena,
+                               pith_error *err) {
     pith__text_table t = { .path = path };
-    sqlite_rows r = { .s = s, .db = db, .t = &t, .arena = arena, .most = most };
+    sqlite_rows r = { .s = s, .db = db, .t = &t, .arena = arena, .most = most, .stop = stop };
     PITH_TRY(pith__sqlite_prepare(&r.statement, s, db, sql, parameters, count, path, err));
     const pith_status status = sqlite_all(&r, err);
     s->finalize(r.statement);
@@ -207,7 +223,7 @@ static bool sqlite_alone(const pith__sqlite *s, sqlite3 *db, const char *sql) {
 }
 
 static pith_status sqlite_guarded(pith__text_table *table, size_t most, const pith__sqlite *s,
-                                  sqlite3 *db, const char *sql, const char *path,
+                                  sqlite3 *db, const char *sql, const char *path, pith__stop *stop,
                                   pith__arena *arena, pith_error *err) {
     sqlite3_stmt *statement;
     /* for the message */
@@ -215,12 +231,12 @@ static pith_status sqlite_guarded(pith__text_table *table, size_t most, const pi
     s->finalize(statement);
     if (!sqlite_alone(s, db, sql))
         return pith__fail(err, PITH_ERR_FORMAT, "%s is not one SELECT alone", path);
-    return pith__sqlite_table(table, s, db, sql, NULL, 0, most, path, arena, err);
+    return pith__sqlite_table(table, s, db, sql, NULL, 0, most, path, stop, arena, err);
 }
 
 pith_status pith__sqlite_select(pith__text_table *table, const pith__sqlite *s, sqlite3 *db,
-                                const char *sql, const char *path, pith__arena *arena,
-                                pith_error *err) {
+                                const char *sql, const char *path, pith__stop *stop,
+                                pith__arena *arena, pith_error *err) {
     pith__sqlite_guard guard;
     size_t most;
     sql += strspn(sql, " \t\r\n");
@@ -228,8 +244,8 @@ pith_status pith__sqlite_select(pith__text_table *table, const pith__sqlite *s, 
         return pith__fail(err, PITH_ERR_FORMAT, "%s begins neither with SELECT nor with WITH",
                           path);
     PITH_TRY(pith__sqlite_most(&most, s, db, path, arena, err));
-    PITH_TRY(pith__sqlite_guard_begin(&guard, s, db, path, arena, err));
-    const pith_status status = sqlite_guarded(table, most, s, db, sql, path, arena, err);
+    PITH_TRY(pith__sqlite_guard_begin(&guard, s, db, path, stop, arena, err));
+    const pith_status status = sqlite_guarded(table, most, s, db, sql, path, stop, arena, err);
     pith__sqlite_guard_end(&guard);
     return status;
 }

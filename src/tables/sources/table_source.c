@@ -39,9 +39,11 @@ pith_str pith__source_shown(pith__arena *arena, const char *address) {
                               (int)(shown - (size_t)(at - begin)), at);
 }
 
-pith_status pith__table_source_open(pith__table_source *source, const char *path,
+pith_status pith__table_source_open(pith__table_source *source, const char *path, pith__stop *stop,
                                     pith__arena *arena, pith_error *err) {
-    *source = (pith__table_source){ .path = path, .arena = arena, .files = { .arena = arena } };
+    *source = (pith__table_source){
+        .path = path, .arena = arena, .files = { .arena = arena }, .stop = stop
+    };
     for (size_t i = 0; source_kinds[i] && !source->kind; i++)
         if (source_kinds[i]->takes(path)) source->kind = source_kinds[i];
     if (!source->kind) {
@@ -145,14 +147,16 @@ bool pith__source_is_table(pith_str file) {
 }
 
 pith_status pith__source_parse(pith__text_table *table, pith_str bytes, pith_str file,
-                               const char *path, pith__arena *arena, pith_error *err) {
+                               const char *path, const pith__table_source *source,
+                               pith_error *err) {
+    pith__arena *arena = source->arena;
     if (pith__gzip_is(bytes))
-        PITH_TRY(pith__gzip_unpack(&bytes, bytes, path, arena, err));
+        PITH_TRY(pith__gzip_unpack(&bytes, bytes, path, source->stop, arena, err));
     else if (pith__zstandard_is(bytes))
-        PITH_TRY(pith__zstandard_unpack(&bytes, bytes, path, arena, err));
+        PITH_TRY(pith__zstandard_unpack(&bytes, bytes, path, source->stop, arena, err));
     source_unpacked(&file);
     const char delimiter = pith__csv_delimiter(bytes, source_ends(&file, ".tsv") ? '\t' : ',');
-    return pith__csv_parse(table, bytes, delimiter, path, arena, err);
+    return pith__csv_parse(table, bytes, delimiter, path, source->stop, arena, err);
 }
 
 pith_str pith__source_quoted(pith__arena *arena, pith_str name) {

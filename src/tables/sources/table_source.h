@@ -5,6 +5,7 @@
 
 #include "base/formats/csv.h"
 #include "base/os/file.h"
+#include "base/stop.h"
 #include "tables/schema/schema.h"
 
 /* What a source declares a column to be. TEXT: digits in it are no numbers. */
@@ -29,6 +30,7 @@ typedef struct pith__table_source {
     pith__arena *arena;
     pith__files files; /* stay open: cells are spans of them */
     void *state;       /* the kind's own */
+    pith__stop *stop;  /* of the call that reads; NULL: it cannot be stopped */
 } pith__table_source;
 
 /* An address as messages may show it: without what stands behind the user's name, and without
@@ -57,7 +59,8 @@ typedef struct pith__source_kind {
     void (*close)(pith__table_source *source);
 } pith__source_kind;
 
-pith_status pith__table_source_open(pith__table_source *source, const char *path,
+/* stop: of the call that opens and reads the source; may be NULL. */
+pith_status pith__table_source_open(pith__table_source *source, const char *path, pith__stop *stop,
                                     pith__arena *arena, pith_error *err);
 void pith__table_source_close(pith__table_source *source);
 
@@ -92,6 +95,6 @@ pith_status pith__source_take_link(pith__link_schema **link, pith__source_table 
 pith_str pith__source_table_name(pith_str file);
 /* Parses the bytes of such a file, which are unpacked first if they are packed. */
 pith_status pith__source_parse(pith__text_table *table, pith_str bytes, pith_str file,
-                               const char *path, pith__arena *arena, pith_error *err);
+                               const char *path, const pith__table_source *source, pith_error *err);
 
 #endif

@@ -11,6 +11,6 @@ int main(int argc, char **argv) {
     pith_error err = PITH_ERROR_INIT;
     if (argc < 2) return puts("usage: tables DIR"), 2;
     const pith_writer writer = { .write = write_text, .user = stdout };
-    if (pith_database_draft(argv[1], &writer, &err)) return puts(err.message), 1;
+    if (pith_database_draft(argv[1], NULL, &writer, &err)) return puts(err.message), 1;
     return 0;
 }

@@ -146,11 +146,10 @@ static int32_t collect(void *user, const void *text, size_t size) {
 static void statistics(void **state) {
     (void)state;
     char all[4096] = "";
-    const pith_writer writer = { collect, NULL, all };
     pith_statistics s = PITH_STATISTICS_INIT;
     s.pool_hits = 1;
     s.pool_misses = 3;
-    assert_int_equal(pith_statistics_write(&s, PITH_STATISTICS_JSON, &writer, NULL), PITH_OK);
+    assert_int_equal(pith_statistics_write(&s, PITH_STATISTICS_JSON, &(pith_writer){ collect, NULL, all }, NULL), PITH_OK);
     assert_non_null(strstr(all, "\"pool_hit_ratio\": 0.25"));
 }
 

@@ -53,14 +53,14 @@ static void make_texts(void) {
 static pith_status run_session(pith_session *s, float *rows, int run, bool bind) {
     static const char *const names[] = { "input_ids", "attention_mask", "token_type_ids" };
     int64_t data[3][SESSION_TOKENS];
-    pith_tensor in[3], out[4], to = { rows, sizeof session_rows[0], PITH_F32, -1, { 0 } };
+    pith_tensor in[3], out[4], to = { rows, sizeof session_rows[0], PITH_F32, -1, { 0 }, 0, NULL };
     for (int k = 0; k < SESSION_TOKENS; k++)
         data[0][k] = 1000 + run * 31 + k, data[1][k] = 1, data[2][k] = 0;
     for (int i = 0; i < 3; i++)
-        in[i] = (pith_tensor){ data[i], sizeof data[i], PITH_I64, 2, { 1, SESSION_TOKENS } };
-    const char *output = pith_model_output(model, 0).name;
+        in[i] = (pith_tensor){ data[i], sizeof data[i], PITH_I64, 2, { 1, SESSION_TOKENS }, 0, NULL };
+    const char *output = pith_model_output(model, 0)->name;
     pith_run_options o = PITH_RUN_OPTIONS_INIT;
-    o.threads = 1 + run % 2;
+    o.call.threads = 1 + run % 2;
     pith_status status = bind ? pith_session_bind_output(s, output, &to, NULL) : PITH_OK;
     if (!status)
         status = pith_session_run(s, out, names, in, pith_model_input_count(model), &o, NULL);
@@ -76,7 +76,7 @@ static void find_right(void) {
             pith_embed_options embed_options = PITH_EMBED_OPTIONS_INIT;
             pith_encode_options o = PITH_ENCODE_OPTIONS_INIT;
             pith_encoded *e;
-            embed_options.threads = 1;
+            o.call.threads = 1;
             embed_options.max_length = lengths[l];
             o.embed = &embed_options;
             o.what = PITH_ENCODE_DENSE | PITH_ENCODE_TOKENS;
@@ -111,6 +111,7 @@ static bool encode_right(const pith_str *some, const size_t *which, size_t n,
                          const pith_embed_options *embed_options, int l, uint32_t what) {
     pith_encode_options o = PITH_ENCODE_OPTIONS_INIT;
     pith_encoded *e;
+    o.call.threads = embed_options->call.threads;
     o.embed = embed_options;
     o.what = what;
     if (pith_encode(&e, model, some, n, &o, NULL)) return false;
@@ -151,7 +152,7 @@ static bool one_call(uint32_t *seed) {
     for (size_t i = 0; i < n; i++) some[i] = texts[which[i] = next_random(seed) % TEXTS];
     batching.most = (int32_t)(next_random(seed) % 4);
     batching.prefer = (int32_t)(next_random(seed) % 2);
-    o.threads = 1 + (int32_t)(next_random(seed) % 3);
+    o.call.threads = 1 + (int32_t)(next_random(seed) % 3);
     o.max_length = lengths[l];
     o.batch_tokens = budgets[next_random(seed) % 4];
     o.batching = next_random(seed) % 2 ? &batching : NULL;

@@ -26,7 +26,7 @@ static pith_statistics count(const pith_model *model) {
 static void work(float (*vectors)[DIM], const pith_model *model, int threads) {
     pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
-    o.threads = threads;
+    o.call.threads = threads;
     for (size_t first = 0, n = 1; first < GOLDEN; first += n, n = n % 20 + 1) {
         if (n > GOLDEN - first) n = GOLDEN - first;
         if (pith_embed(vectors[first], model, g.texts + first, n, &o, &err))
@@ -86,20 +86,20 @@ static void test_bound_session(void **state) {
     pith_error err = PITH_ERROR_INIT;
     static int64_t data[3][TOKENS];
     static float memory[TOKENS * DIM];
-    pith_tensor outputs[4], to = { memory, sizeof memory, PITH_F32, -1, { 0 } };
+    pith_tensor outputs[4], to = { memory, sizeof memory, PITH_F32, -1, { 0 }, 0, NULL };
     assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);
     size_t inputs = pith_model_input_count(model);
     assert_true(inputs <= 3 && pith_model_output_count(model) <= 4);
     for (size_t i = 0; i < inputs; i++) {
-        pith_port port = pith_model_input(model, i);
+        const pith_port *port = pith_model_input(model, i);
         for (int k = 0; k < TOKENS; k++)
-            data[i][k] = strstr(port.name, "ids") && !strstr(port.name, "type") ? 101 + k : 1;
-        pith_tensor t = { data[i], sizeof data[i], port.dtype, 2, { 1, TOKENS } };
-        assert_int_equal(port.dtype, PITH_I64);
-        if (strstr(port.name, "type")) memset(data[i], 0, sizeof data[i]);
-        assert_int_equal(pith_session_bind_input(session, port.name, &t, &err), PITH_OK);
+            data[i][k] = strstr(port->name, "ids") && !strstr(port->name, "type") ? 101 + k : 1;
+        pith_tensor t = { data[i], sizeof data[i], port->dtype, 2, { 1, TOKENS }, 0, NULL };
+        assert_int_equal(port->dtype, PITH_I64);
+        if (strstr(port->name, "type")) memset(data[i], 0, sizeof data[i]);
+        assert_int_equal(pith_session_bind_input(session, port->name, &t, &err), PITH_OK);
     }
-    assert_int_equal(pith_session_bind_output(session, pith_model_output(model, 0).name, &to, &err),
+    assert_int_equal(pith_session_bind_output(session, pith_model_output(model, 0)->name, &to, &err),
                      PITH_OK);
     for (int i = 0; i < 200; i++) {
         if (i == 2) pith_model_reset_statistics(model);
@@ -160,7 +160,7 @@ static int embed_mixed(void) {
         texts[i] = i % 7 == 3 ? (pith_str){ longest, i * 47 } : g.texts[i % GOLDEN];
     atomic_store(&watching, true);
     if (pthread_create(&watcher, NULL, watch, NULL)) return 1;
-    how.threads = 2;
+    how.call.threads = 2;
     how.batch_tokens = 4096;
     if (pith_model_open(&model, model_name, &o, &err) ||
         pith_embed(vectors[0], model, texts, COUNT, &how, &err)) {

@@ -20,7 +20,7 @@ static void check_set(const set *s, const char *what) {
         const size_t k = wanted_hits[n], have = k < s->count ? k : s->count;
         pith_hit *hits = calloc(s->queries * k + 1, sizeof *hits);
         pith_search_options options = PITH_SEARCH_OPTIONS_INIT;
-        options.threads = 1 + (int)(n % 3);
+        options.call.threads = 1 + (int)(n % 3);
         search(hits, index, s->query, s->queries, k, &options);
         for (size_t q = 0; q < s->queries; q++)
             assert_hits(hits + q * k, all + q * s->count, have, k, what);
@@ -184,7 +184,7 @@ static void candidates(void **state) {
                 s.query[9 * s.dim + 3] = NAN; /* is compared exactly; its neighbours are not */
                 pith_search_index *index = set_index(&s);
                 assert_true(pith_search_index_bytes(index) > s.count * s.dim / 8);
-                options.threads = 2;
+                options.call.threads = 2;
                 search(hits, index, s.query, 70, 10, &options);
                 for (size_t q = 0; q < s.queries; q++) {
                     set_order(all, &s, s.query + q * s.dim);
@@ -280,7 +280,7 @@ static void documents(void **state) {
         pith_hit hits[QUERIES * K], all[DOCUMENTS], one[K];
         pith_search_options options = PITH_SEARCH_OPTIONS_INIT;
         options.query_offsets = ends;
-        for (options.threads = 1; options.threads < 4; options.threads++) {
+        for (options.call.threads = 1; options.call.threads < 4; options.call.threads++) {
             search(hits, index, s.query, QUERIES, K, &options);
             for (size_t q = 0; q < QUERIES; q++) {
                 for (size_t d = 0; d < DOCUMENTS; d++)
@@ -310,7 +310,7 @@ static void *visit(void *context) {
     visitor *v = context;
     pith_error err = PITH_ERROR_INIT;
     pith_search_options options = PITH_SEARCH_OPTIONS_INIT;
-    options.threads = 2;
+    options.call.threads = 2;
     for (int i = 0; i < 10; i++)
         if (pith_search(v->hits, v->index, v->s->query, 5, 10, &options, &err)) return v;
     return NULL;

@@ -31,7 +31,7 @@ static void wrong_indexes(void **state) {
     REFUSED("bits", 2, 4, o.bits = 1);
     REFUSED("no first pass", 2, 4, o.first_pass = 3);
     REFUSED("first pass", 2, 4, o.first_pass = 1, o.dtype = PITH_I8);
-    REFUSED("threads", 2, 4, o.threads = -1);
+    REFUSED("threads", 2, 4, o.call.threads = -1);
     REFUSED("offsets", 2, 4, o.metric = PITH_METRIC_MAXSIM);
     REFUSED("offsets", 2, 4, o.offsets = good, o.documents = 2);
     REFUSED("first pass", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = good, o.documents = 2,
@@ -52,7 +52,7 @@ static void wrong_indexes(void **state) {
     REFUSED("larger than memory", SIZE_MAX / 32 + 1, 4, (void)0);
     REFUSED("larger than memory", SIZE_MAX, 1, o.dtype = PITH_U8);
     REFUSED("larger than memory", 2, 4, o.row_bytes = SIZE_MAX - 3);
-    REFUSED("no size", 2, 4, o.size = 0);
+    REFUSED("no size", 2, 4, o.call.size = 0);
     refused_index("NULL", NULL, 1, 4, NULL);
     refused_index("not aligned", (const char *)rows + 1, 1, 4, NULL);
 }
@@ -90,9 +90,9 @@ static void wrong_searches(void **state) {
     pith_search_options o = PITH_SEARCH_OPTIONS_INIT;
     set s = set_make(PITH_F32, 0, PITH_METRIC_DOT, 2, 4, 2, 0);
     pith_search_index *index = set_index(&s);
-    o.threads = -1;
+    o.call.threads = -1;
     refused_search("threads", index, s.query, 1, 2, &o);
-    o.threads = 0, o.rescore = -1;
+    o.call.threads = 0, o.rescore = -1;
     refused_search("rescore", index, s.query, 1, 2, &o);
     o.rescore = 0, o.query_offsets = ends;
     refused_search("query_offsets", index, s.query, 1, 2, &o);
@@ -101,7 +101,7 @@ static void wrong_searches(void **state) {
     refused_search("larger than memory", index, s.query, SIZE_MAX / 16, 2, &o);
     refused_search("larger than memory", index, s.query, 2, SIZE_MAX, &o);
     refused_search("larger than memory", index, s.query, SIZE_MAX / 16 + 2, 1, &o);
-    o.size = 0;
+    o.call.size = 0;
     refused_search("no size", index, s.query, 1, 2, &o);
     assert_int_equal(pith_search(NULL, index, NULL, 0, 10, NULL, NULL), PITH_OK);
     assert_int_equal(pith_search(NULL, index, s.query, 2, 0, NULL, NULL), PITH_OK);
@@ -147,11 +147,11 @@ static void out_of_memory(void **state) {
         if (kind == 1) s.how.first_pass = PITH_FIRST_PASS_INT8;
         if (kind == 4)
             s.how.metric = PITH_METRIC_MAXSIM, s.how.offsets = offsets, s.how.documents = 2;
-        s.how.allocator = &allocator;
+        s.how.call.allocator = &allocator;
         s.how.row_bytes = s.row_bytes;
         pith_search_index *index = NULL;
         pith_search_options options = PITH_SEARCH_OPTIONS_INIT;
-        options.threads = 1;
+        options.call.threads = 1;
         long failures = 0;
         for (pith_status status = PITH_ERR_MEMORY; status; failures++) {
             pith_error err = PITH_ERROR_INIT;
@@ -193,8 +193,8 @@ static void work_refused(const void *context) {
     pith_error err = PITH_ERROR_INIT;
     pith_search_index *index = NULL;
     pith_search_options options = PITH_SEARCH_OPTIONS_INIT;
-    options.threads = 1;
-    s.how.allocator = &allocator, s.how.row_bytes = s.row_bytes, s.how.threads = 1;
+    options.call.threads = 1;
+    s.how.call.allocator = &allocator, s.how.row_bytes = s.row_bytes, s.how.call.threads = 1;
     pith_status status = pith_search_index_create(&index, s.rows, s.count, s.dim, &s.how, &err);
     if (!status) status = pith_search(hits, index, s.query, 4, 5, &options, &err);
     if (!arena_fails.fail_at) memcpy(good, hits, sizeof good);
@@ -233,14 +233,14 @@ static void cancelled(void **state) {
     pith_hit hits[4];
     set s = set_make(PITH_F32, 0, PITH_METRIC_COSINE, 100, 8, 1, 0);
     pith_search_index *index = NULL;
-    s.how.cancel = &stop, s.how.first_pass = PITH_FIRST_PASS_INT8, s.how.row_bytes = s.row_bytes;
+    s.how.call.cancel = &stop, s.how.first_pass = PITH_FIRST_PASS_INT8, s.how.row_bytes = s.row_bytes;
     assert_int_equal(pith_search_index_create(&index, s.rows, 100, 8, &s.how, &err),
                      PITH_ERR_CANCELLED);
     assert_null(index);
-    s.how.cancel = NULL;
+    s.how.call.cancel = NULL;
     index = set_index(&s);
     pith_search_options options = PITH_SEARCH_OPTIONS_INIT;
-    options.cancel = &stop;
+    options.call.cancel = &stop;
     assert_int_equal(pith_search(hits, index, s.query, 1, 4, &options, &err), PITH_ERR_CANCELLED);
     stop = 0;
     search(hits, index, s.query, 1, 4, &options);

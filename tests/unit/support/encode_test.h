@@ -95,6 +95,7 @@ static inline pith_encoded *encode_all(const pith_model *model, const pith_str *
     options.what = what;
     options.role = role;
     options.embed = embed;
+    if (embed) options.call.threads = embed->call.threads;
     if (pith_encode(&encoded, model, texts, count, &options, &err)) fail_msg("%s", err.message);
     assert_int_equal(encoded->texts, count);
     return encoded;
@@ -141,7 +142,7 @@ static inline size_t encode_reference(float *to, int64_t *width, const pith_mode
     for (size_t i = 0; i < count; i++) wide[i] = ids[i], mask[i] = i < count - hidden;
     for (size_t i = 0; i < 2; i++)
         inputs[i] = (pith_tensor){
-            i ? mask : wide, count * sizeof *wide, PITH_I64, 2, { 1, (int64_t)count }
+            i ? mask : wide, count * sizeof *wide, PITH_I64, 2, { 1, (int64_t)count }, 0, NULL
         };
     assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);
     if (pith_session_run(session, outputs, names, inputs, ports, NULL, &err))

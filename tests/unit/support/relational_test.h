@@ -15,12 +15,19 @@
 
 #include <cmocka.h>
 
+#include "base/work.h"
 #include "pith/pith.h"
+#include "pith/tables.h"
 #include "tables/database/database.h"
 
 #define SHOP PITH_TEST_DATA "/shop"
 
-static inline int test_write_file(void *user, const void *data, size_t size) {
+/* A call on so many threads, as the API takes it and as the library passes it on. */
+#define CALL(number) (&(pith_call){ .size = sizeof(pith_call), .threads = (number) })
+#define WORK(number) (&(pith__work){ .threads = (number) })
+#define WRITER(function, to) (&(pith_writer){ .write = (function), .user = (to) })
+
+static inline int32_t test_write_file(void *user, const void *data, size_t size) {
     return fwrite(data, 1, size, user) != size;
 }
 
@@ -54,7 +61,7 @@ static inline void test_clean(void) {
 static inline pith_status test_make(const char *source, const char *path, pith_error *err) {
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
-    const pith_status status = pith_database_make(source, NULL, test_write_file, f, err);
+    const pith_status status = pith_database_make(source, NULL, WRITER(test_write_file, f), err);
     fclose(f);
     return status;
 }

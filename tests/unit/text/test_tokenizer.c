@@ -157,7 +157,7 @@ static void test_batch(void **state) {
     }
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     for (int k = 0; k < 2; k++) {
-        options.threads = 1 + k;
+        options.call.threads = 1 + k;
         assert_int_equal(
             pith_tokenize_batch(&all[k], ends[k], f->tokenizer, texts, NULL, N, &options, &err),
             PITH_OK);
@@ -173,7 +173,7 @@ static void test_batch(void **state) {
     }
     texts[77] = PITH_STR("bad \xFF");
     for (int k = 0; k < 2; k++) {
-        options.threads = 1 + k;
+        options.call.threads = 1 + k;
         assert_int_equal(
             pith_tokenize_batch(&all[0], ends[0], f->tokenizer, texts, NULL, N, &options, &err),
             PITH_ERR_ARGUMENT);
@@ -217,7 +217,7 @@ static void test_batch_of_pairs(void **state) {
     options.stride = 2;
     options.overflow = 1;
     for (options.characters = 0; options.characters < 2; options.characters++)
-        for (options.threads = 1; options.threads < 4; options.threads++) {
+        for (options.call.threads = 1; options.call.threads < 4; options.call.threads++) {
             assert_int_equal(
                 pith_tokenize_batch(&all, ends, f->tokenizer, texts, pairs, N, &options, &err),
                 PITH_OK);
@@ -232,7 +232,7 @@ static void test_batch_of_pairs(void **state) {
         }
     /* Whoever comes first, the first of two faults is reported. */
     texts[N / 2] = texts[N - 1] = PITH_STR("a\xFF");
-    for (options.threads = 1; options.threads < 4; options.threads++) {
+    for (options.call.threads = 1; options.call.threads < 4; options.call.threads++) {
         assert_int_equal(
             pith_tokenize_batch(&all, ends, f->tokenizer, texts, pairs, N, &options, &err),
             PITH_ERR_ARGUMENT);
@@ -267,7 +267,7 @@ static void test_padding_beyond_the_limit(void **state) {
                  "\"unk_token\":\"u\",\"vocab\":{\"a\":1,\"b\":2,\"u\":0}}}",
                  paddings[i]);
         pith__account_init(&account, &pith__allocator_default, 1 << 20, 0);
-        opened.allocator = &account.allocator;
+        opened.call.allocator = &account.allocator;
         pith__arena_init(&arena, &account.allocator);
         assert_int_equal(pith__tokenizer_load_bytes(&t, pith__str_of(json), &opened, &arena, &err),
                          PITH_OK);
@@ -302,7 +302,7 @@ static void test_padded_batch(void **state) {
     pith__arena_init(&arena, &pith__allocator_default);
     assert_int_equal(pith__tokenizer_load_bytes(&t, PITH_STR(json), NULL, &arena, &err), PITH_OK);
     options.raw = options.overflow = 1;
-    for (options.threads = 1; options.threads < 3; options.threads++) {
+    for (options.call.threads = 1; options.call.threads < 3; options.call.threads++) {
         assert_int_equal(pith_tokenize_batch(&all, ends, t, texts, NULL, 3, &options, &err),
                          PITH_OK);
         assert_int_equal(all.count, sizeof wanted / sizeof *wanted);
@@ -326,7 +326,7 @@ static void test_padded_batch(void **state) {
                                "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{"
                                "\"a\":1,\"b\":2,\"u\":0}}}";
     assert_int_equal(pith__tokenizer_load_bytes(&t, PITH_STR(none), NULL, &arena, &err), PITH_OK);
-    for (options.threads = 1; options.threads < 3; options.threads++) {
+    for (options.call.threads = 1; options.call.threads < 3; options.call.threads++) {
         assert_int_equal(pith_tokenize_batch(&all, ends, t, texts, NULL, 3, &options, &err),
                          PITH_OK);
         assert_int_equal(all.count, 7);
@@ -341,13 +341,13 @@ static void test_padded_batch(void **state) {
 static void test_refused_options(void **state) {
     fixture *f = *state;
     static const pith_tokenize_options bad[] = {
-        { .size = sizeof bad[0], .max_length = -1 },
-        { .size = sizeof bad[0], .stride = -1 },
-        { .size = sizeof bad[0], .threads = -1 },
-        { .size = sizeof bad[0], .cut = 3 },
-        { .size = sizeof bad[0], .max_length = 5, .stride = 3 },
-        { .size = sizeof bad[0], .max_length = 5, .cut = PITH_CUT_SECOND },
-        { .size = 0 },
+        { .call.size = sizeof bad[0], .max_length = -1 },
+        { .call.size = sizeof bad[0], .stride = -1 },
+        { .call.size = sizeof bad[0], .call.threads = -1 },
+        { .call.size = sizeof bad[0], .cut = 3 },
+        { .call.size = sizeof bad[0], .max_length = 5, .stride = 3 },
+        { .call.size = sizeof bad[0], .max_length = 5, .cut = PITH_CUT_SECOND },
+        { .call.size = 0 },
     };
     pith_error err = PITH_ERROR_INIT;
     pith_str text = PITH_STR("one two three four five six");

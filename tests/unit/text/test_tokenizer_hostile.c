@@ -120,7 +120,7 @@ static pith_status try_file(pith_str json, const pith_open_options *options, uin
                             pith_error *err) {
     pith__arena arena;
     pith_tokenizer *t = NULL;
-    pith__arena_init(&arena, options ? options->allocator : &pith__allocator_default);
+    pith__arena_init(&arena, options ? options->call.allocator : &pith__allocator_default);
     pith_status status = pith__tokenizer_load_bytes(&t, json, options, &arena, err);
     if (!status) status = try_tokenizer(t, sum, err);
     pith__tokenizer_unload(t);
@@ -179,7 +179,7 @@ static void test_allocation_fails(void **state) {
             pith_allocator allocator = { count_alloc, count_free, &f };
             pith_open_options options = PITH_OPEN_OPTIONS_INIT;
             pith_error err = PITH_ERROR_INIT;
-            options.allocator = &allocator;
+            options.call.allocator = &allocator;
             pith_status status = try_file(pith__str_of(files[i]), &options, NULL, &err);
             done = f.calls < n;
             if (done)
@@ -221,7 +221,7 @@ static void open_refused(const void *path) {
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
     pith_tokenizer *t = NULL;
-    options.allocator = &allocator;
+    options.call.allocator = &allocator;
     pith_status status = pith_tokenizer_open(&t, path, &options, &err);
     if (!status) status = try_tokenizer(t, &sum, &err);
     if (!status) status = try_long(t, &sum, &err);
@@ -265,7 +265,7 @@ static void damage_file(const char *path) {
         pith_allocator allocator = { count_alloc, count_free, &f };
         pith_open_options options = PITH_OPEN_OPTIONS_INIT;
         err = (pith_error)PITH_ERROR_INIT;
-        options.allocator = &allocator;
+        options.call.allocator = &allocator;
         pith_status status =
             try_file((pith_str){ (const char *)file.data, n }, &options, NULL, &err);
         done = f.calls < at;
@@ -453,7 +453,7 @@ static pith_status try_directory(const char *directory, int flags, size_t *most,
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith__arena arena;
     pith_tokenizer *t = NULL;
-    options.allocator = &allocator;
+    options.call.allocator = &allocator;
     options.flags |= flags;
     pith__arena_init(&arena, &allocator);
     pith_status status = pith__tokenizer_load(&t, directory, &options, &arena, err);

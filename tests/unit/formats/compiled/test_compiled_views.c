@@ -190,10 +190,10 @@ static bytes everything(const pith_model *m) {
 
 /* ---- comparing ---- */
 
-static int32_t begin(void *user, uint64_t total) {
+static int32_t make_room(void *user, uint64_t total) {
     bytes *b = user;
     b->data = aligned_alloc(64, (total + 63) & ~(uint64_t)63);
-    return b->data == NULL;
+    return !b->data;
 }
 
 static int32_t append(void *user, const void *data, size_t size) {
@@ -222,8 +222,7 @@ static bytes save(const pith_model *model, const void *from,
             models[count++] = other;
     }
     const pith_model *const *all = (const pith_model *const *)models;
-    const pith_writer writer = { append, begin, &b };
-    if (pith_model_save_routes(all, count, &writer, &err)) fail_msg("%s", err.message);
+    if (pith_model_save_routes(all, count, &(pith_writer){ append, make_room, &b }, &err)) fail_msg("%s", err.message);
     while (count > 1) pith_model_close(models[--count]);
     return b;
 }
@@ -256,7 +255,7 @@ static pith_model *open_directory(const void *path, const char *route) {
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_model *model = NULL;
     options.route = route;
-    options.optimization = level;
+    options.optimization = level ? level : PITH_OPTIMIZATION_NONE;
     options.precision = precision;
     return pith_model_open(&model, path, &options, NULL) ? NULL : model;
 }

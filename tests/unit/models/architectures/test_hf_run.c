@@ -87,7 +87,7 @@ static float difference(const char *name, int hidden, int32_t optimization) {
     pith_model *model;
     pith_session *session;
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
-    options.optimization = optimization;
+    options.optimization = optimization ? optimization : PITH_OPTIMIZATION_NONE;
     snprintf(path, sizeof path, PITH_TEST_DATA "/hf/%s", name);
     if (pith_model_open(&model, path, &options, &err)) fail_msg("%s: %s", name, err.message);
     size_t count = pith_model_input_count(model);

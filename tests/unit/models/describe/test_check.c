@@ -103,7 +103,7 @@ static void run_model(float *y, const pith_open_options *options) {
     size_t count = pith_model_input_count(model);
     assert_in_range(count, 1, 3);
     for (size_t i = 0; i < count; i++) {
-        names[i] = pith_model_input(model, i).name;
+        names[i] = pith_model_input(model, i)->name;
         in[i] = (pith_tensor){ .data = !strcmp(names[i], "input_ids")        ? ids
                                        : !strcmp(names[i], "attention_mask") ? ones
                                                                              : zeros,
@@ -129,7 +129,7 @@ static void test_open_does_without(void **state) {
     broken = true;
     run_model(wrong, &options);
     options.flags = PITH_OPEN_CHECK;
-    options.log = &log;
+    options.call.log = &log;
     warnings = 0;
     run_model(mended, &options);
     assert_int_equal(warnings, 1);
@@ -154,7 +154,7 @@ static void test_refusals(void **state) {
     assert_int_equal(pith_model_check_fusions(&findings, "/nowhere.onnx", &options, &err),
                      PITH_ERR_NOT_FOUND);
     const int stop = 1;
-    options.cancel = &stop;
+    options.call.cancel = &stop;
     assert_int_equal(pith_model_check_fusions(&findings, BERT, &options, &err), PITH_ERR_CANCELLED);
 }
 

@@ -48,7 +48,7 @@ static void test_texts(void **state) {
     batching.most = MOST;
     o.max_length = 16;
     o.batch_tokens = 64;
-    o.threads = 1;
+    o.call.threads = 1;
     o.batching = &batching;
     embed_first(ours[0], model, COUNT, &o);
     pith_statistics s = read_all(model);
@@ -101,7 +101,7 @@ static void test_batching(void **state) {
         b.done = note_done;
         b.user = &f;
         o.batching = &b;
-        o.threads = 2;
+        o.call.threads = 2;
         pith_model_reset_statistics(model);
         memset(ours, 0, sizeof ours);
         embed_first(ours[0], model, GOLDEN, &o);
@@ -153,7 +153,7 @@ static void test_pool(void **state) {
     pith_open_options none = PITH_OPEN_OPTIONS_INIT;
     uint64_t asked[2];
     none.pool_blocks = none.sessions = -1;
-    o.threads = 1;
+    o.call.threads = 1;
     for (int without = 0; without < 2; without++) {
         pith_model *model = open_with(without ? &none : NULL);
         embed_first(ours[0], model, 8, &o);
@@ -203,7 +203,7 @@ static void test_pool_bounds(void **state) {
 static void *embed_some(void *model) {
     float own[4][DIM];
     pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
-    o.threads = 1;
+    o.call.threads = 1;
     for (int i = 0; i < 20; i++) embed_first(own[0], model, 4, &o);
     return NULL;
 }
@@ -228,12 +228,12 @@ static void test_sessions(void **state) {
     o.session_idle_ms = 1000; /* a call on a busy machine may take a while */
     model = open_with(&o);
     pith_embed_options two = PITH_EMBED_OPTIONS_INIT;
-    two.threads = 2;
+    two.call.threads = 2;
     two.batch_tokens = 128;
     embed_first(ours[0], model, 40, &two);
     uint64_t idle = read_all(model).sessions_idle;
     assert_true(idle >= 1);
-    two.threads = 1;
+    two.call.threads = 1;
     usleep(1500000);
     embed_first(ours[0], model, 1, &two);
     s = read_all(model);
@@ -271,8 +271,8 @@ static void test_pressure(void **state) {
         pith_embed_options one = PITH_EMBED_OPTIONS_INIT;
         o.pressure_percent = percents[i];
         o.system_root = root;
-        o.log = &log;
-        one.threads = 1;
+        o.call.log = &log;
+        one.call.threads = 1;
         one.batch_tokens = 2048;
         put(path, "MemTotal: 1000 kB\nMemAvailable: 900 kB\n");
         pith_model *model = open_with(&o);
@@ -300,7 +300,7 @@ static void test_pressure(void **state) {
 static void test_prediction_lowers(void **state) {
     (void)state;
     pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
-    o.threads = 2;
+    o.call.threads = 2;
     o.batch_tokens = 4096;
     pith_model *model = open_with(NULL);
     size_t held = pith_model_bytes(model, NULL);
@@ -336,7 +336,7 @@ static void predict(const char *name, int tokens, int count, int threads) {
     pith_memory_need need;
     pith_embed_stats stats = { 0 };
     pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
-    o.threads = threads;
+    o.call.threads = threads;
     o.stats = &stats;
     if (pith_model_open(&model, name, NULL, &err)) fail_msg("%s", err.message);
     char *text = malloc((size_t)tokens * 2);
@@ -392,7 +392,7 @@ static void test_prediction(void **state) {
 static void test_times(void **state) {
     (void)state;
     pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
-    o.threads = 1;
+    o.call.threads = 1;
     pith_model *model = open_with(NULL);
     pith_model_reset_statistics(model);
     uint64_t begin = pith_profile_now();
@@ -405,7 +405,7 @@ static void test_times(void **state) {
     assert_true(s.tokenize_ns + s.run_ns + s.head_ns <= s.busy_ns);
     assert_true(s.run_ns > s.busy_ns / 2);
     assert_true(s.cpu_ns > 0 && s.cpu_ns <= s.busy_ns + s.busy_ns / 5);
-    o.threads = 2;
+    o.call.threads = 2;
     pith_model_reset_statistics(model);
     embed_first(ours[0], model, GOLDEN, &o);
     s = read_all(model);
@@ -418,11 +418,12 @@ static void test_times(void **state) {
 static char written[8000];
 static size_t written_size;
 
-static void keep(void *user, const char *text, size_t size) {
+static int32_t keep(void *user, const void *text, size_t size) {
     (void)user;
     assert_true(written_size + size < sizeof written);
     memcpy(written + written_size, text, size);
     written[written_size += size] = 0;
+    return 0;
 }
 
 static void test_writing(void **state) {
@@ -436,7 +437,7 @@ static void test_writing(void **state) {
     s.padded_tokens = 10;
     s.batches = 4;
     written_size = 0;
-    assert_int_equal(pith_statistics_write(&s, PITH_STATISTICS_JSON, keep, NULL, &err), PITH_OK);
+    assert_int_equal(pith_statistics_write(&s, PITH_STATISTICS_JSON, &(pith_writer){ keep, NULL, NULL }, &err), PITH_OK);
     assert_non_null(strstr(written, "\"pool_hit_ratio\": 0.75"));
     assert_non_null(strstr(written, "\"run_ns\": 1500000"));
     assert_non_null(strstr(written, "\"batch_mean_tokens\": 25"));
@@ -452,13 +453,13 @@ static void test_writing(void **state) {
     assert_int_equal(keys, (sizeof s - sizeof s.size) / sizeof(uint64_t) + 8);
     pith__arena_free(&arena);
     written_size = 0;
-    assert_int_equal(pith_statistics_write(&s, PITH_STATISTICS_TEXT, keep, NULL, &err), PITH_OK);
+    assert_int_equal(pith_statistics_write(&s, PITH_STATISTICS_TEXT, &(pith_writer){ keep, NULL, NULL }, &err), PITH_OK);
     assert_non_null(strstr(written, "pool_hits                  3\n"));
     assert_non_null(strstr(written, "run                        1.500 ms\n"));
     assert_non_null(strstr(written, "buffer_reuse_ratio         -\n"));
-    assert_int_equal(pith_statistics_write(&s, 5, keep, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_statistics_write(&s, 5, &(pith_writer){ keep, NULL, NULL }, &err), PITH_ERR_ARGUMENT);
     s.size = 0;
-    assert_int_equal(pith_statistics_write(&s, PITH_STATISTICS_TEXT, keep, NULL, &err),
+    assert_int_equal(pith_statistics_write(&s, PITH_STATISTICS_TEXT, &(pith_writer){ keep, NULL, NULL }, &err),
                      PITH_ERR_ARGUMENT);
 }
 

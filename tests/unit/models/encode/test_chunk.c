@@ -196,7 +196,7 @@ static void test_mean(void **state) {
     pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
     (void)state;
     for (int i = 0; i < WIDTH; i++) sums[i] = i - 7.5;
-    options.normalize = 0;
+    options.normalize = PITH_CHOICE_NO;
     assert_int_equal(pith_chunk_mean(mean, toy, sums, 4, &options, &err), PITH_OK);
     for (int i = 0; i < WIDTH; i++) assert_true(mean[i] == (float)(sums[i] / 4));
     options.normalize = 1;
@@ -222,7 +222,7 @@ static void test_memory(void **state) {
         pith_chunk_options options = PITH_CHUNK_OPTIONS_INIT;
         pith_chunk chunk = PITH_CHUNK_INIT;
         pith_model *model;
-        open.allocator = &allocator;
+        open.call.allocator = &allocator;
         if (pith_model_open(&model, DIR, &open, &err)) fail_msg("%s", err.message);
         embed.max_length = 8;
         embed.prompt_name = "query";

@@ -246,8 +246,8 @@ static void rows_destroy(void *state) {
 }
 
 static pith_status rows_run(void *state, pith_tensor *outputs, const pith_tensor *inputs,
-                            int threads, const volatile int *cancel, pith_error *fault) {
-    (void)cancel;
+                            int threads, pith__stop *stop, pith_error *fault) {
+    (void)stop;
     pith_tensor *output = state;
     const int64_t *ids = inputs[0].data;
     float *rows = (float *)(output + 1);
@@ -300,7 +300,7 @@ static void another_runtime(void **state) {
         fail_msg("%s", err.message);
     const pith_str texts[] = { PITH_STR("b"), PITH_STR("u b b"), PITH_STR("b z") };
     float vectors[3][4] = { { 0 } };
-    pith__dense_request dense = { .normalize = 0, .vectors = vectors[0] };
+    pith__dense_request dense = { .normalize = PITH_CHOICE_NO, .vectors = vectors[0] };
     pith_embed_stats stats = { 0 };
     use.request = &dense;
     pith__encode_job job = { .texts = texts, .count = 2, .threads = 1, .stats = &stats };

@@ -50,7 +50,7 @@ static void kinds_of_pictures(void **unused) {
     for (int i = 0; i < 3; i++) assert_int_equal(faces[i].count, 1);
     assert_memory_equal(faces[0].faces, faces[1].faces, sizeof(pith_face));
     assert_true(faces[0].faces->score > 0.9f && faces[2].faces->score > 0.9f);
-    for (o.threads = 1; o.threads < 6; o.threads += 2) {
+    for (o.call.threads = 1; o.call.threads < 6; o.call.threads += 2) {
         assert_int_equal(pith_detect(again, model, images, 3, &o, &err), PITH_OK);
         for (int i = 0; i < 3; i++) {
             assert_memory_equal(faces[i].faces, again[i].faces, sizeof(pith_face));
@@ -96,10 +96,10 @@ static void scaled_by_threads(void **unused) {
         pith_image face = read_face(n / 4 ? 4 : 3), large = tiled(&face, 4, 3);
         o.width = sizes[n % 4][0];
         o.height = sizes[n % 4][1];
-        o.threads = 1;
+        o.call.threads = 1;
         assert_int_equal(pith_detect(&one, model, &large, 1, &o, &err), PITH_OK);
         if (n % 4 < 2) assert_int_equal(one.count, 12);
-        for (o.threads = 2; o.threads < 9; o.threads += 3) {
+        for (o.call.threads = 2; o.call.threads < 9; o.call.threads += 3) {
             assert_int_equal(pith_detect(&many, model, &large, 1, &o, &err), PITH_OK);
             assert_int_equal(many.count, one.count);
             assert_memory_equal(many.faces, one.faces, one.count * sizeof(pith_face));
@@ -121,13 +121,13 @@ static void wrong_options(void **unused) {
     for (int i = 0; i < 9; i++) wrong[i] = fine;
     wrong[0].score_threshold = 1.5f;
     wrong[1].score_threshold = NAN;
-    wrong[2].nms_threshold = -0.1f;
-    wrong[3].top_k = 0;
+    wrong[2].nms_threshold = 1.5f;
+    wrong[3].top_k = -1;
     wrong[4].score = 2;
     wrong[5].width = 320;
     wrong[6].width = wrong[6].height = 1 << 20;
-    wrong[7].threads = -1;
-    wrong[8].size = 0;
+    wrong[7].call.threads = -1;
+    wrong[8].call.size = 0;
     for (int i = 0; i < 9; i++)
         assert_int_equal(pith_detect(NULL, model, NULL, 0, &wrong[i], &err), PITH_ERR_ARGUMENT);
     assert_int_equal(pith_model_open(&other,
@@ -173,10 +173,10 @@ static void check_memory(const char *path, int32_t size, long slower, int64_t co
     pith_detect_options d = PITH_DETECT_OPTIONS_INIT;
     pith_image image = read_face(3);
     pith_faces faces;
-    o.allocator = d.allocator = &allocator;
+    o.call.allocator = d.call.allocator = &allocator;
     o.sessions = -1;
     o.pool_blocks = -1;
-    d.threads = 1;
+    d.call.threads = 1;
     d.width = d.height = size;
     int failures = 0;
     for (long at = 1;; at += 1 + at / slower) {
@@ -222,7 +222,8 @@ static void outputs_make(outputs *o, float score) {
     for (int i = 0; i < 12; i++) {
         const int n = cells[i % 3] * widths[i / 3];
         o->tensors[i] = (pith_tensor){
-            o->data[i], (size_t)n * sizeof(float), PITH_F32, 3, { 1, cells[i % 3], widths[i / 3] }
+            o->data[i], (size_t)n * sizeof(float), PITH_F32, 3, { 1, cells[i % 3], widths[i / 3] }, 0,
+            NULL
         };
         o->all.tensors[i] = &o->tensors[i];
         for (int k = 0; k < n && i < 6; k++) o->data[i][k] = score;

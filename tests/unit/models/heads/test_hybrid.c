@@ -109,8 +109,8 @@ static pith_encoded *encode_line(const pith_model *model, const line *l, int rol
     options.what = PITH_ENCODE_SPARSE;
     options.role = role;
     if (l->alpha >= 0) options.alpha = l->alpha;
-    if (l->k >= 0) options.k = l->k;
-    if (l->b >= 0) options.b = l->b;
+    if (l->k >= 0) options.k = l->k == 0 ? -1 : l->k; /* -1 stands for 0 there */
+    if (l->b >= 0) options.b = l->b == 0 ? -1 : l->b;
     if (l->avg_len >= 0) options.avg_len = l->avg_len;
     if (pith_encode(&e, model, &l->text, 1, &options, &err)) fail_msg("%s", err.message);
     return e;
@@ -206,7 +206,7 @@ static void check_bits(const char *path, int role) {
     for (size_t i = 0; i < count; i++) texts[i] = lines[(count - 1 - i) % line_count].text;
     for (int threads = 1; threads <= 3; threads++) {
         pith_embed_options embed = PITH_EMBED_OPTIONS_INIT;
-        embed.threads = threads;
+        embed.call.threads = threads;
         const uint32_t what =
             PITH_ENCODE_SPARSE | (threads == 2 ? PITH_ENCODE_DENSE | PITH_ENCODE_TOKENS : 0);
         pith_encoded *all = encode_all(model, texts, count, what, role, &embed);
@@ -243,11 +243,11 @@ static void test_numbers(void **state) {
         double value;
         const char *says;
     } rows[] = {
-        { offsetof(pith_encode_options, alpha), 0, "alpha is 0; it must be above 0" },
+        { offsetof(pith_encode_options, alpha), -1, "alpha is -1; it must be above 0" },
         { offsetof(pith_encode_options, alpha), (double)NAN, "alpha is" },
-        { offsetof(pith_encode_options, k), -1, "k is -1; it must be at least 0" },
+        { offsetof(pith_encode_options, k), (double)NAN, "k is" },
         { offsetof(pith_encode_options, b), 1.5, "b is 1.5; it must be at least 0 and at most 1" },
-        { offsetof(pith_encode_options, avg_len), 0, "avg_len is 0; it must be above 0" },
+        { offsetof(pith_encode_options, avg_len), -1, "avg_len is -1; it must be above 0" },
         { offsetof(pith_encode_options, avg_len), (double)INFINITY, "avg_len is inf" },
     };
     const pith_str text = PITH_STR("dog");
@@ -420,8 +420,7 @@ static void test_half(void **state) {
     }
 }
 
-static int write_piece(void *file, const void *data, size_t size, uint64_t total) {
-    (void)total;
+static int32_t write_piece(void *file, const void *data, size_t size) {
     return fwrite(data, 1, size, file) != size;
 }
 
@@ -434,7 +433,7 @@ static void test_compiled(void **state) {
         pith_model *model = encode_open(paths[i]);
         FILE *f = fopen(COMPILED, "wb");
         assert_non_null(f);
-        if (pith_model_save(model, write_piece, f, &err)) fail_msg("%s", err.message);
+        if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err)) fail_msg("%s", err.message);
         assert_int_equal(fclose(f), 0);
         pith_model_close(model);
         check_model(COMPILED, paths[i], i ? 5e-6 : 5e-7);
@@ -454,7 +453,7 @@ static void check_memory(const char *path) {
         pith_error err = PITH_ERROR_INIT;
         pith_model *model = NULL;
         pith_encoded *e = NULL;
-        open.allocator = &allocator;
+        open.call.allocator = &allocator;
         options.what = PITH_ENCODE_SPARSE;
         if (pith_model_open(&model, path, &open, &err)) fail_msg("%s", err.message);
         const long before = c.calls;

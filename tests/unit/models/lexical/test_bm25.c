@@ -56,6 +56,9 @@ static void read_list(pith__json *j, bm25_case *c, pith_str key) {
     }
 }
 
+/* 0 stands for the default, and a negative number for 0. */
+static double number(double x) { return x == 0 ? -1 : x; }
+
 static void read_case(bm25_case *c, pith_str line) {
     pith_error err = PITH_ERROR_INIT;
     pith__json j;
@@ -68,9 +71,9 @@ static void read_case(bm25_case *c, pith_str line) {
         else if (pith__str_is(key, "text"))
             c->text = pith__json_string(&j);
         else if (pith__str_is(key, "k"))
-            c->options.k = pith__json_double(&j);
+            c->options.k = number(pith__json_double(&j));
         else if (pith__str_is(key, "b"))
-            c->options.b = pith__json_double(&j);
+            c->options.b = number(pith__json_double(&j));
         else if (pith__str_is(key, "avg_len"))
             c->options.avg_len = pith__json_double(&j);
         else if (pith__str_is(key, "token_max_length"))
@@ -107,7 +110,8 @@ static pith_bm25 *open_bm25(const pith_bm25_options *options) {
 static void encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts, size_t count,
                    int role, int threads) {
     pith_error err = PITH_ERROR_INIT;
-    if (pith_bm25_encode(rows, bm25, texts, count, role, threads, &err))
+    const pith_call call = { .size = sizeof call, .threads = threads };
+    if (pith_bm25_encode(rows, bm25, texts, count, role, &call, &err))
         fail_msg("%s", err.message);
 }
 
@@ -240,16 +244,16 @@ static void test_refused(void **state) {
     refused(o, STOPS, PITH_ERR_ARGUMENT, "is not known");
     o.language = "";
     refused(o, STOPS, PITH_ERR_ARGUMENT, "is not known");
-    o = good, o.k = -1;
-    refused(o, STOPS, PITH_ERR_ARGUMENT, "k is -1");
+    o = good, o.k = 1e7;
+    refused(o, STOPS, PITH_ERR_ARGUMENT, "k is 1e+07; it must be from 0 to 1e6");
     o = good, o.b = 1.5;
     refused(o, STOPS, PITH_ERR_ARGUMENT, "b is 1.5; it must be from 0 to 1");
     o = good, o.b = (double)NAN;
     refused(o, STOPS, PITH_ERR_ARGUMENT, "b is");
-    o = good, o.avg_len = 0;
-    refused(o, STOPS, PITH_ERR_ARGUMENT, "avg_len is 0");
-    o = good, o.token_max_length = 0;
-    refused(o, STOPS, PITH_ERR_ARGUMENT, "token_max_length is 0");
+    o = good, o.avg_len = -1;
+    refused(o, STOPS, PITH_ERR_ARGUMENT, "avg_len is -1");
+    o = good, o.token_max_length = -1;
+    refused(o, STOPS, PITH_ERR_ARGUMENT, "token_max_length is -1");
     refused(good, "/nowhere/at/all", PITH_ERR_NOT_FOUND, "/nowhere/at/all");
     refused(good, STOPS "/english.txt", PITH_ERR_ARGUMENT,
             "is not a directory with lists of stop words");
@@ -257,11 +261,12 @@ static void test_refused(void **state) {
     pith_bm25_rows rows;
     pith_error err = PITH_ERROR_INIT;
     const pith_str texts[] = { PITH_STR("fine"), { "\xFF", 1 }, { "\xFE", 1 } };
-    assert_int_equal(pith_bm25_encode(&rows, bm25, texts, 3, PITH_ROLE_DOCUMENT, 2, &err),
+    assert_int_equal(pith_bm25_encode(&rows, bm25, texts, 3, PITH_ROLE_DOCUMENT, NULL, &err),
                      PITH_ERR_ARGUMENT);
     assert_string_equal(err.message, "text 1: is not UTF-8");
-    assert_int_equal(pith_bm25_encode(&rows, bm25, texts, 1, 7, 1, &err), PITH_ERR_ARGUMENT);
-    assert_int_equal(pith_bm25_encode(&rows, bm25, texts, 1, 0, -1, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_bm25_encode(&rows, bm25, texts, 1, 7, NULL, &err), PITH_ERR_ARGUMENT);
+    const pith_call bad = { .size = sizeof bad, .threads = -1 };
+    assert_int_equal(pith_bm25_encode(&rows, bm25, texts, 1, 0, &bad, &err), PITH_ERR_ARGUMENT);
     encode(&rows, bm25, texts, 1, PITH_ROLE_DOCUMENT, 1); /* the handle stays usable */
     assert_int_equal(rows.sparse.offsets[1], 1);
     pith_bm25_rows_free(&rows, bm25);
@@ -280,10 +285,10 @@ static void test_memory(void **state) {
         pith_error err = PITH_ERROR_INIT;
         pith_bm25 *bm25 = NULL;
         pith_bm25_rows rows;
-        o.allocator = &allocator;
+        o.call.allocator = &allocator;
         pith_status status = pith_bm25_open(&bm25, STOPS, &o, &err);
         if (!status) {
-            status = pith_bm25_encode(&rows, bm25, &cases[0].text, 1, PITH_ROLE_DOCUMENT, 1, &err);
+            status = pith_bm25_encode(&rows, bm25, &cases[0].text, 1, PITH_ROLE_DOCUMENT, NULL, &err);
             if (!status) pith_bm25_rows_free(&rows, bm25);
             pith_bm25_close(bm25);
         }

@@ -32,8 +32,7 @@ static void check(const pith_token_rows *rows, const char *name, int role) {
     if (!(worst <= 4e-6)) fail_msg("%s, role %d: differs by %g", name, role, worst);
 }
 
-static int write_piece(void *file, const void *data, size_t size, uint64_t total) {
-    (void)total;
+static int32_t write_piece(void *file, const void *data, size_t size) {
     return fwrite(data, 1, size, file) != size;
 }
 
@@ -41,14 +40,14 @@ static pith_model *compile(const pith_model *m) {
     pith_error err = PITH_ERROR_INIT;
     FILE *f = fopen(COMPILED, "wb");
     assert_non_null(f);
-    if (pith_model_save(m, write_piece, f, &err)) fail_msg("%s", err.message);
+    if (pith_model_save(m, &(pith_writer){ write_piece, NULL, f }, &err)) fail_msg("%s", err.message);
     assert_int_equal(fclose(f), 0);
     return encode_open(COMPILED);
 }
 
 static void check_role(const pith_model *m, const pith_model *again, const char *name, int role) {
     pith_embed_options embed = PITH_EMBED_OPTIONS_INIT;
-    embed.threads = 3;
+    embed.call.threads = 3;
     embed.batch_tokens = 5;
     pith_encoded *one = encode_all(m, texts, TEXTS, PITH_ENCODE_MULTI_VECTOR, role, NULL);
     check(&one->multi_vector, name, role);
@@ -72,7 +71,7 @@ static void test_cases(void **state) {
             pith_open_options open = PITH_OPEN_OPTIONS_INIT;
             pith_error err = PITH_ERROR_INIT;
             pith_model *m = NULL;
-            open.optimization = level;
+            open.optimization = level ? level : PITH_OPTIMIZATION_NONE;
             if (pith_model_open(&m, path, &open, &err)) fail_msg("%s: %s", path, err.message);
             pith_model *again = level ? compile(m) : NULL;
             for (int role = 0; role < 2; role++) check_role(m, again, names[i], role);

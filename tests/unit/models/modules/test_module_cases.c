@@ -39,7 +39,7 @@ static void read_want(module_case *c) {
 static pith_embed_options embed_options(const module_case *c) {
     pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
     options.prompt_name = c->prompt[0] ? c->prompt : NULL;
-    options.threads = 1;
+    options.call.threads = 1;
     return options;
 }
 
@@ -87,7 +87,7 @@ static void same_bits(const pith_model *m, const module_case *c) {
     }
     embed(rows, m, c, turned, TEXTS, &options);
     for (int i = 0; i < TEXTS; i++) expect_rows(&rows[TEXTS - 1 - i], c, i, 1, "in another order");
-    options.threads = 3;
+    options.call.threads = 3;
     options.batch_tokens = 5;
     embed(rows, m, c, texts, TEXTS, &options);
     expect_rows(rows, c, 0, TEXTS, "with other threads and chunks");
@@ -98,9 +98,14 @@ typedef struct saved_file {
     size_t size;
 } saved_file;
 
-static int append(void *user, const void *data, size_t size, uint64_t total) {
+static int32_t make_room(void *user, uint64_t total) {
     saved_file *s = user;
-    if (!s->bytes) s->bytes = malloc(total);
+    s->bytes = malloc(total);
+    return !s->bytes;
+}
+
+static int32_t append(void *user, const void *data, size_t size) {
+    saved_file *s = user;
     memcpy(s->bytes + s->size, data, size);
     s->size += size;
     return 0;
@@ -112,7 +117,7 @@ static void same_bits_compiled(const pith_model *m, const module_case *c) {
     pith_error err = PITH_ERROR_INIT;
     saved_file s = { NULL, 0 };
     pith_model *again;
-    if (pith_model_save(m, append, &s, &err)) fail_msg("%s: %s", c->dir, err.message);
+    if (pith_model_save(m, &(pith_writer){ append, make_room, &s }, &err)) fail_msg("%s: %s", c->dir, err.message);
     if (pith_model_open_memory(&again, s.bytes, s.size, NULL, &err))
         fail_msg("%s: %s", c->dir, err.message);
     embed(rows, again, c, texts, TEXTS, &options);
@@ -130,7 +135,7 @@ static void check(module_case *c) {
         const pith_embed_options options = embed_options(c);
         pith_error err = PITH_ERROR_INIT;
         pith_model *m;
-        open.optimization = level;
+        open.optimization = level ? level : PITH_OPTIMIZATION_NONE;
         open.route = c->route[0] ? c->route : NULL;
         if (pith_model_open(&m, c->dir, &open, &err)) fail_msg("%s: %s", c->dir, err.message);
         embed(c->got, m, c, texts, TEXTS, &options);

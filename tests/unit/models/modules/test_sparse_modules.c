@@ -57,7 +57,7 @@ static void check(const sparse_case *c, const pith_sparse_rows *rows, int level)
 static void same_bits(const pith_model *m, const pith_encoded *all) {
     pith_str turned[TEXTS];
     pith_embed_options embed = PITH_EMBED_OPTIONS_INIT;
-    embed.threads = 3;
+    embed.call.threads = 3;
     embed.batch_tokens = 5;
     for (int i = 0; i < TEXTS; i++) turned[i] = texts[TEXTS - 1 - i];
     pith_encoded *other =
@@ -75,8 +75,7 @@ static void same_bits(const pith_model *m, const pith_encoded *all) {
     pith_encoded_free(other);
 }
 
-static int write_piece(void *file, const void *data, size_t size, uint64_t total) {
-    (void)total;
+static int32_t write_piece(void *file, const void *data, size_t size) {
     return fwrite(data, 1, size, file) != size;
 }
 
@@ -84,7 +83,7 @@ static void same_bits_compiled(const pith_model *m, const pith_encoded *all) {
     pith_error err = PITH_ERROR_INIT;
     FILE *f = fopen(COMPILED, "wb");
     assert_non_null(f);
-    if (pith_model_save(m, write_piece, f, &err)) fail_msg("%s", err.message);
+    if (pith_model_save(m, &(pith_writer){ write_piece, NULL, f }, &err)) fail_msg("%s", err.message);
     assert_int_equal(fclose(f), 0);
     pith_model *again = encode_open(COMPILED);
     pith_encoded *e = encode_all(again, texts, TEXTS, PITH_ENCODE_SPARSE, PITH_ROLE_DOCUMENT, NULL);
@@ -97,7 +96,7 @@ static pith_model *open_case(const char *dir, const char *route, int level) {
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
     pith_model *m = NULL;
-    open.optimization = level;
+    open.optimization = level ? level : PITH_OPTIMIZATION_NONE;
     open.route = route[0] ? route : NULL;
     if (pith_model_open(&m, dir, &open, &err)) fail_msg("%s: %s", dir, err.message);
     return m;

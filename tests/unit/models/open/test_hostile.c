@@ -220,9 +220,9 @@ static pith_status open_and_run(const char *path, const pith_allocator *allocato
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_model *model = NULL;
     pith_session *session = NULL;
-    options.allocator = allocator;
+    options.call.allocator = allocator;
     pith_run_options run = PITH_RUN_OPTIONS_INIT;
-    run.threads = 1;
+    run.call.threads = 1;
     for (int i = 0; i < 3; i++)
         inputs[i] = (pith_tensor){
             .data = data[i], .bytes = sizeof ids, .dtype = PITH_I64, .rank = 2, .dims = { 2, 5 }
@@ -273,9 +273,9 @@ static pith_status open_memory_and_run(const char *data, size_t size,
     pith_run_options run = PITH_RUN_OPTIONS_INIT;
     pith_model *model = NULL;
     pith_session *session = NULL;
-    options.allocator = allocator;
+    options.call.allocator = allocator;
     options.memory_limit = 1 << 24;
-    run.threads = 1;
+    run.call.threads = 1;
     for (int i = 0; i < 2; i++)
         inputs[i] = (pith_tensor){ .data = i ? mask : ids,
                                    .bytes = sizeof ids,

@@ -101,7 +101,7 @@ static void once_crashed(void **state) {
             pith_error err = PITH_ERROR_INIT;
             pith_model *model = NULL;
             run_counts c = { 0 };
-            options.optimization = level;
+            options.optimization = level ? level : PITH_OPTIMIZATION_NONE;
             options.flags = PITH_OPEN_DESCRIBE;
             pith_status status = pith_model_open(&model, path, &options, &err);
             if (!status) run_model(model, &c);

@@ -19,7 +19,7 @@
 static pith_open_options inner_options(void) {
     pith_open_options o = PITH_OPEN_OPTIONS_INIT;
     o.flags = PITH_OPEN_INNER;
-    o.optimization = 0;
+    o.optimization = PITH_OPTIMIZATION_NONE;
     return o;
 }
 
@@ -42,7 +42,7 @@ static void values(void **unused) {
     const size_t given = pith_model_input_count(plain);
     assert_true(given <= 3);
     for (size_t i = 0; i < given; i++) {
-        names[i] = pith_model_input(plain, i).name;
+        names[i] = pith_model_input(plain, i)->name;
         inputs[i] = (pith_tensor){ .data = strcmp(names[i], "input_ids") ? ones : ids,
                                    .bytes = sizeof ids,
                                    .dtype = PITH_I64,
@@ -56,7 +56,7 @@ static void values(void **unused) {
     for (size_t i = 0; i < few && !status; i++) {
         size_t k = 0;
         while (k < count &&
-               strcmp(pith_model_output(inner, k).name, pith_model_output(plain, i).name))
+               strcmp(pith_model_output(inner, k)->name, pith_model_output(plain, i)->name))
             k++;
         assert_true(k < count);
         assert_int_equal(all[k].bytes, some[i].bytes);
@@ -73,8 +73,7 @@ static void values(void **unused) {
     pith_model_close(inner);
 }
 
-static int put(void *user, const void *data, size_t size, uint64_t total) {
-    (void)total;
+static int32_t put(void *user, const void *data, size_t size) {
     return fwrite(data, 1, size, user) != size;
 }
 
@@ -86,7 +85,7 @@ static void refused(void **unused) {
     assert_int_equal(pith_model_open(&model, MODEL, NULL, &err), PITH_OK);
     FILE *file = fopen(COMPILED, "wb");
     assert_non_null(file);
-    assert_int_equal(pith_model_save(model, put, file, &err), PITH_OK);
+    assert_int_equal(pith_model_save(model, &(pith_writer){ put, NULL, file }, &err), PITH_OK);
     fclose(file);
     pith_model_close(model);
     assert_int_equal(pith_model_open(&model, COMPILED, &o, &err), PITH_ERR_ARGUMENT);
@@ -108,7 +107,7 @@ static void memory_runs_out(void **unused) {
     pith_open_options o = inner_options();
     pith_model *model;
     int failures = 0;
-    o.allocator = &allocator;
+    o.call.allocator = &allocator;
     o.pool_blocks = -1;
     for (;; failures++) {
         const long before = memory.calls;

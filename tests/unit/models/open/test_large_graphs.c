@@ -132,7 +132,7 @@ static float run_at(const bytes *model, int level, uint32_t flags) {
     pith_session *session = NULL;
     float x[X] = { 1, 2 };
     pith_tensor in = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 1, .dims = { X } };
-    options.optimization = level;
+    options.optimization = level ? level : PITH_OPTIMIZATION_NONE;
     options.flags = flags;
     if (pith_model_open_memory(&m, model->data, model->size, &options, &err) ||
         pith_session_create(&session, m, &err)) {

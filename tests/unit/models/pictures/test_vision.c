@@ -80,7 +80,7 @@ static void test_pictures(void **state) {
         if (!models[m].pictures) continue;
         for (int level = 0; level <= 3; level++) {
             pith_open_options o = PITH_OPEN_OPTIONS_INIT;
-            o.optimization = level;
+            o.optimization = level ? level : PITH_OPTIMIZATION_NONE;
             pith_model *model = open_named(models[m].name, &o);
             size_t dim;
             assert_int_equal(pith_embed_images_dim(&dim, model, NULL, NULL), PITH_OK);
@@ -116,7 +116,7 @@ static void test_texts(void **state) {
         for (int level = 0; level <= 3; level++) {
             pith_error err = PITH_ERROR_INIT;
             pith_open_options o = PITH_OPEN_OPTIONS_INIT;
-            o.optimization = level;
+            o.optimization = level ? level : PITH_OPTIMIZATION_NONE;
             pith_model *model = open_named(models[m].name, &o);
             size_t dim = pith_embed_dim(model, NULL);
             assert_int_equal(dim, models[m].dim);
@@ -168,7 +168,7 @@ static void test_bits(void **state) {
         embed_pictures(all, model, PICTURES, NULL);
         for (int threads = 1; threads <= 8; threads++) {
             pith_embed_images_options o = PITH_EMBED_IMAGES_OPTIONS_INIT;
-            o.threads = threads;
+            o.call.threads = threads;
             memset(again, 0, sizeof again);
             embed_pictures(again, model, PICTURES, &o);
             assert_memory_equal(again, all, bytes);
@@ -279,11 +279,11 @@ static void test_refused(void **state) {
     o.dim = 17;
     assert_int_equal(pith_embed_images(vectors, model, images, 1, &o, &err), PITH_ERR_ARGUMENT);
     o.dim = 0;
-    o.threads = -1;
+    o.call.threads = -1;
     assert_int_equal(pith_embed_images(vectors, model, images, 1, &o, &err), PITH_ERR_ARGUMENT);
-    o.threads = 0;
+    o.call.threads = 0;
     const int stop = 1;
-    o.cancel = &stop;
+    o.call.cancel = &stop;
     assert_int_equal(pith_embed_images(vectors, model, images, 1, &o, &err), PITH_ERR_CANCELLED);
     pith_image odd[2] = { images[0], images[0] };
     odd[1].channels = 2;
@@ -313,7 +313,7 @@ static void test_failures(void **state) {
     some[3].pixels = NULL;
     for (int threads = 1; threads <= 8; threads *= 2) {
         pith_embed_images_options o = PITH_EMBED_IMAGES_OPTIONS_INIT;
-        o.threads = threads;
+        o.call.threads = threads;
         o.failures = failures;
         memset(failures, 1, sizeof failures);
         if (pith_embed_images(got, model, some, PICTURES, &o, &err)) fail_msg("%s", err.message);
@@ -325,7 +325,7 @@ static void test_failures(void **state) {
             for (size_t k = 0; bad && k < dim; k++) assert_true(isnan(got[i * dim + k]));
         }
         const int stop = 1;
-        o.cancel = &stop;
+        o.call.cancel = &stop;
         assert_int_equal(pith_embed_images(got, model, some, PICTURES, &o, &err),
                          PITH_ERR_CANCELLED);
     }

@@ -138,7 +138,7 @@ static void test_refused(void **state) {
     refuse(x, 1, 2, &options, "component 1 is -3e+38 to 3e+38");
     options.type = 6;
     refuse(x, 1, 2, &options, "type is 6");
-    options.size = 0;
+    options.call.size = 0;
     refuse(x, 1, 2, &options, "_INIT macro");
     assert_int_equal(pith_quantize_ranges(ranges, x, 2, 2, &err), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "component 1 of vector 1 is not finite"));

@@ -63,12 +63,12 @@ static void fill_feed(feed *f, const pith_model *model, int round) {
     f->count = pith_model_input_count(model);
     assert_true(f->count <= MOST_INPUTS);
     for (size_t i = 0; i < f->count; i++) {
-        pith_port port = pith_model_input(model, i);
-        assert_int_equal(port.dtype, PITH_I64);
-        f->names[i] = port.name;
+        const pith_port *port = pith_model_input(model, i);
+        assert_int_equal(port->dtype, PITH_I64);
+        f->names[i] = port->name;
         for (int k = 0; k < TEXTS * LENGTH; k++)
-            f->data[i][k] = strstr(port.name, "mask")   ? 1
-                            : strstr(port.name, "type") ? 0
+            f->data[i][k] = strstr(port->name, "mask")   ? 1
+                            : strstr(port->name, "type") ? 0
                                                         : 5 + (k * 7 + round) % 11;
         f->tensors[i] = (pith_tensor){ .data = f->data[i],
                                        .bytes = sizeof f->data[i],
@@ -95,11 +95,11 @@ static void test_same_bits(void **state) {
             assert_int_equal(
                 pith_session_bind_input(bound.session, f.names[i], &f.tensors[i], NULL), PITH_OK);
         for (size_t i = 0; i < outputs; i++) {
-            pith_port port = pith_model_output(bound.model, i);
+            const pith_port *port = pith_model_output(bound.model, i);
             pith_tensor t = {
-                .data = memory[i], .bytes = sizeof memory[i], .dtype = port.dtype, .rank = -1
+                .data = memory[i], .bytes = sizeof memory[i], .dtype = port->dtype, .rank = -1
             };
-            assert_int_equal(pith_session_bind_output(bound.session, port.name, &t, NULL), PITH_OK);
+            assert_int_equal(pith_session_bind_output(bound.session, port->name, &t, NULL), PITH_OK);
         }
         for (int round = 0; round < 4; round++) {
             fill_feed(&f, plain.model, round);
@@ -139,15 +139,15 @@ static void test_without_arena(void **state) {
     pith_tensor expected[MOST_OUTPUTS], got[MOST_OUTPUTS];
     static feed f;
     static float memory[1 << 14];
-    pith_port port = pith_model_output(bare.model, 0);
-    pith_tensor t = { .data = memory, .bytes = sizeof memory, .dtype = port.dtype, .rank = -1 };
+    const pith_port *port = pith_model_output(bare.model, 0);
+    pith_tensor t = { .data = memory, .bytes = sizeof memory, .dtype = port->dtype, .rank = -1 };
     fill_feed(&f, plain.model, 3);
     assert_int_equal(
         pith_session_run(plain.session, expected, f.names, f.tensors, f.count, NULL, NULL),
         PITH_OK);
     for (int round = 0; round < 4; round++) {
         if (round == 2)
-            assert_int_equal(pith_session_bind_output(bare.session, port.name, &t, NULL), PITH_OK);
+            assert_int_equal(pith_session_bind_output(bare.session, port->name, &t, NULL), PITH_OK);
         assert_int_equal(
             pith_session_run(bare.session, got, f.names, f.tensors, f.count, NULL, NULL), PITH_OK);
         for (size_t i = 0; i < pith_model_output_count(plain.model); i++)
@@ -165,9 +165,9 @@ static void test_fed_defaults(void **state) {
     (void)state;
     subject s = open_subject(DEFAULTS, 0);
     float x[6] = { 1, 2, 3, 4, 5, 6 }, w[3] = { 3, 3, 3 }, y[6];
-    pith_tensor out, tx = { x, sizeof x, PITH_F32, 2, { 2, 3 } },
-                     tw = { w, sizeof w, PITH_F32, 1, { 3 } };
-    pith_tensor ty = { y, sizeof y, PITH_F32, 2, { 2, 3 } };
+    pith_tensor out, tx = { x, sizeof x, PITH_F32, 2, { 2, 3 }, 0, NULL },
+                     tw = { w, sizeof w, PITH_F32, 1, { 3 }, 0, NULL };
+    pith_tensor ty = { y, sizeof y, PITH_F32, 2, { 2, 3 }, 0, NULL };
     assert_int_equal(pith_session_bind_input(s.session, "x", &tx, &s.err), PITH_OK);
     assert_int_equal(pith_session_bind_input(s.session, "w", &tw, &s.err), PITH_OK);
     assert_int_equal(pith_session_bind_output(s.session, "y", &ty, &s.err), PITH_OK);
@@ -182,7 +182,7 @@ static void test_fed_defaults(void **state) {
     /* One that is given goes before one that is bound. */
     float ones[6] = { 1, 1, 1, 1, 1, 1 };
     const char *name = "x";
-    pith_tensor other = { ones, sizeof ones, PITH_F32, 2, { 2, 3 } };
+    pith_tensor other = { ones, sizeof ones, PITH_F32, 2, { 2, 3 }, 0, NULL };
     assert_int_equal(pith_session_run(s.session, &out, &name, &other, 1, NULL, &s.err), PITH_OK);
     for (int i = 0; i < 6; i++) assert_true(y[i] == w[0] * w[0] + 2);
     close_subject(&s);
@@ -192,8 +192,8 @@ static void test_mistakes(void **state) {
     (void)state;
     subject s = open_subject(DEFAULTS, 0);
     float x[6] = { 1, 2, 3, 4, 5, 6 }, y[6];
-    pith_tensor out, good = { x, sizeof x, PITH_F32, 2, { 2, 3 } },
-                     t = { y, sizeof y, PITH_F32, 2, { 2, 3 } };
+    pith_tensor out, good = { x, sizeof x, PITH_F32, 2, { 2, 3 }, 0, NULL },
+                     t = { y, sizeof y, PITH_F32, 2, { 2, 3 }, 0, NULL };
     says(&s, pith_session_bind_input(s.session, "z", &good, &s.err),
          "no input 'z'; it has 'x' float32");
     says(&s, pith_session_bind_output(s.session, "z", &t, &s.err),
@@ -238,10 +238,10 @@ static void test_mistakes(void **state) {
     t = (pith_tensor){
         .data = y, .bytes = sizeof y, .dtype = PITH_SEQUENCE, .rank = 1, .dims = { 1 }
     };
-    says(&s, pith_session_bind_output(s.session, pith_model_output(s.model, 0).name, &t, &s.err),
+    says(&s, pith_session_bind_output(s.session, pith_model_output(s.model, 0)->name, &t, &s.err),
          "not for sequence");
     t.dtype = PITH_F32;
-    says(&s, pith_session_bind_output(s.session, pith_model_output(s.model, 0).name, &t, &s.err),
+    says(&s, pith_session_bind_output(s.session, pith_model_output(s.model, 0)->name, &t, &s.err),
          "is sequence");
     close_subject(&s);
 }
@@ -251,7 +251,7 @@ static void test_shared_memory(void **state) {
     (void)state;
     subject s = open_subject(DEFAULTS, 0);
     float x[6] = { 1, 2, 3, 4, 5, 6 }, first[6];
-    pith_tensor out, t = { x, sizeof x, PITH_F32, 2, { 2, 3 } };
+    pith_tensor out, t = { x, sizeof x, PITH_F32, 2, { 2, 3 }, 0, NULL };
     assert_int_equal(pith_session_bind_input(s.session, "x", &t, &s.err), PITH_OK);
     assert_int_equal(pith_session_run(s.session, &out, NULL, NULL, 0, NULL, &s.err), PITH_OK);
     memcpy(first, out.data, sizeof first);
@@ -266,10 +266,10 @@ static void test_shared_memory(void **state) {
     assert_int_equal(pith_model_output_count(s.model), 2);
     t = (pith_tensor){ .data = both, .bytes = sizeof both, .dtype = PITH_F32, .rank = -1 };
     assert_int_equal(
-        pith_session_bind_output(s.session, pith_model_output(s.model, 0).name, &t, &s.err),
+        pith_session_bind_output(s.session, pith_model_output(s.model, 0)->name, &t, &s.err),
         PITH_OK);
     t.data = both + 100, t.bytes = 400;
-    says(&s, pith_session_bind_output(s.session, pith_model_output(s.model, 1).name, &t, &s.err),
+    says(&s, pith_session_bind_output(s.session, pith_model_output(s.model, 1)->name, &t, &s.err),
          "shares memory");
     close_subject(&s);
 }

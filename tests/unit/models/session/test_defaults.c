@@ -111,9 +111,14 @@ typedef struct bytes {
     size_t size;
 } bytes;
 
-static int append(void *context, const void *data, size_t size, uint64_t total) {
+static int32_t make_room(void *context, uint64_t total) {
     bytes *b = context;
-    if (!b->data) b->data = aligned_alloc(64, (total + 63) & ~(uint64_t)63);
+    b->data = aligned_alloc(64, (total + 63) & ~(uint64_t)63);
+    return !b->data;
+}
+
+static int32_t append(void *context, const void *data, size_t size) {
+    bytes *b = context;
     memcpy(b->data + b->size, data, size);
     b->size += size;
     return 0;
@@ -126,7 +131,7 @@ static void test_compiled_model_refuses(void **state) {
     bytes file = { NULL, 0 };
     float y[6], two = 2, three = 3;
     pith_model *model = open_model(NULL);
-    assert_int_equal(pith_model_save(model, append, &file, &err), PITH_OK);
+    assert_int_equal(pith_model_save(model, &(pith_writer){ append, make_room, &file }, &err), PITH_OK);
     pith_model_close(model);
     assert_int_equal(pith_model_open_memory(&model, file.data, file.size, NULL, &err), PITH_OK);
     assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);
@@ -146,7 +151,7 @@ static void test_failed_allocations(void **state) {
     counter c = { 0 };
     pith_allocator allocator = { count_alloc, count_free, &c };
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
-    options.allocator = &allocator;
+    options.call.allocator = &allocator;
     options.pool_blocks = -1; /* freeing pooled blocks would make up for a failure */
     pith_model *model = open_model(&options);
     float y[6], w[3] = { 3, 3, 3 };
@@ -190,7 +195,7 @@ static void test_names_of_sizes_are_hints(void **state) {
         pith_model *model;
         pith_session *session;
         float data[10] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 };
-        options.log = &log;
+        options.call.log = &log;
         options.flags = strict ? PITH_OPEN_STRICT_SHAPES : 0;
         assert_int_equal(pith_model_open(&model, path, &options, &err), PITH_OK);
         assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);

@@ -120,7 +120,7 @@ static void test_bindings_end(void **state) {
     pith_session_pool *pool = make_pool(1, 0, 0);
     pith_error err = PITH_ERROR_INIT;
     float x[6] = { 1, 2, 3, 4, 5, 6 }, y[6] = { 0 };
-    pith_tensor out, t = { x, sizeof x, PITH_F32, 2, { 2, 3 } };
+    pith_tensor out, t = { x, sizeof x, PITH_F32, 2, { 2, 3 }, 0, NULL };
     const char *name = "x";
     pith_session *s = borrow(pool);
     assert_int_equal(pith_session_bind_input(s, "x", &t, NULL), PITH_OK);
@@ -209,7 +209,7 @@ static void test_mistakes(void **state) {
     assert_int_equal(pith_session_pool_create(&pool, model, &o, &err), PITH_ERR_ARGUMENT);
     o.idle = 0, o.idle_ms = -1;
     assert_int_equal(pith_session_pool_create(&pool, model, &o, &err), PITH_ERR_ARGUMENT);
-    o.size = 0;
+    o.call.size = 0;
     assert_int_equal(pith_session_pool_create(&pool, model, &o, &err), PITH_ERR_ARGUMENT);
     assert_int_equal(pith_session_pool_create(&pool, model, NULL, &err), PITH_OK);
     assert_int_equal(pith_session_pool_borrow(&s, pool, -2, &err), PITH_ERR_ARGUMENT);
@@ -234,10 +234,10 @@ static void use(worker *w, pith_session *s) {
     while (now > most && !atomic_compare_exchange_weak(&out_most, &most, now)) {}
     float v = (float)(w->seed % 100), x[6] = { v, v, v, v, v, v }, y[6];
     const char *name = "x";
-    pith_tensor out, t = { x, sizeof x, PITH_F32, 2, { 2, 3 } },
-                     one = { y, sizeof y, PITH_F32, 2, { 2, 3 } };
+    pith_tensor out, t = { x, sizeof x, PITH_F32, 2, { 2, 3 }, 0, NULL },
+                     one = { y, sizeof y, PITH_F32, 2, { 2, 3 }, 0, NULL };
     float wv[3] = { 3, 3, 3 };
-    pith_tensor tw = { wv, sizeof wv, PITH_F32, 1, { 3 } };
+    pith_tensor tw = { wv, sizeof wv, PITH_F32, 1, { 3 }, 0, NULL };
     const char *names[2] = { name, "w" };
     pith_tensor in[2] = { t, tw };
     bool bound = w->seed >> 8 & 1;
@@ -308,7 +308,7 @@ static void test_no_memory(void **state) {
     counter c = { 0 };
     pith_allocator allocator = { count_alloc, count_free, &c };
     pith_open_options o = PITH_OPEN_OPTIONS_INIT;
-    o.allocator = &allocator;
+    o.call.allocator = &allocator;
     o.pool_blocks = -1;
     pith_model *own;
     assert_int_equal(pith_model_open(&own, MODEL, &o, NULL), PITH_OK);

@@ -67,15 +67,15 @@ static const float *run(pith_session *session, const pith_model *model, const st
     size_t count = pith_model_input_count(model);
     assert_true(count <= 3 && pith_model_output_count(model) == 2);
     for (size_t i = 0; i < count; i++) {
-        names[i] = pith_model_input(model, i).name;
+        names[i] = pith_model_input(model, i)->name;
         int at = 0;
         while (strcmp(names[i], input_names[at])) at++;
         inputs[i] =
-            (pith_tensor){ data[at], (size_t)(batch * length) * 8, PITH_I64, 2, { batch, length } };
+            (pith_tensor){ data[at], (size_t)(batch * length) * 8, PITH_I64, 2, { batch, length }, 0, NULL };
     }
     if (pith_session_run(session, outputs, names, inputs, count, NULL, &err))
         fail_msg("%s: %s", t->name, err.message);
-    assert_string_equal(pith_model_output(model, 1).name, t->output);
+    assert_string_equal(pith_model_output(model, 1)->name, t->output);
     assert_int_equal(outputs[1].dtype, PITH_F32);
     assert_int_equal(outputs[1].bytes,
                      (batch * (t->per_token ? length : 1) * t->width) * (int64_t)sizeof(float));
@@ -90,7 +90,7 @@ static float difference(const struct task *t, int32_t level) {
     pith_error err = PITH_ERROR_INIT;
     pith_session *session;
     char path[600];
-    options.optimization = level;
+    options.optimization = level ? level : PITH_OPTIMIZATION_NONE;
     snprintf(path, sizeof path, TASKS "%s", t->name);
     pith_model *model = open_task(path, &options);
     if (pith_session_create(&session, model, &err)) fail_msg("%s: %s", t->name, err.message);
@@ -161,7 +161,7 @@ static void pooled(float *vectors, const pith_model *m, const struct task *t, co
     pith__encode_job job = { .texts = texts, .count = count, .prompt_name = "", .threads = 2 };
     int output = 1;
     assert_int_equal(pith__head_find(&use.head, "dense", &err), PITH_OK);
-    if (pith__text_view_get(&view, m, &output, 1, true, &err))
+    if (pith__text_view_get(&view, m, &output, 1, true, NULL, &err))
         fail_msg("%s: %s", t->name, err.message);
     if (!view->ragged) fail_msg("%s does not run packed: %s", t->name, view->ragged_reason.data);
     if (pith__encoder_run(view->encoder, &job, &use, 1, &err))

@@ -24,7 +24,7 @@ static size_t few_count;
 static int open_all(void **state) {
     (void)state;
     pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
-    options.threads = 1;
+    options.call.threads = 1;
     golden_open(&g);
     model = open_model("all-MiniLM-L6-v2");
     for (int i = 0; i < GOLDEN; i++) {
@@ -89,7 +89,7 @@ static void test_order(void **state) {
 static void test_threads(void **state) {
     (void)state;
     pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
-    for (options.threads = 1; options.threads <= 4; options.threads *= 2) {
+    for (options.call.threads = 1; options.call.threads <= 4; options.call.threads *= 2) {
         check_few(60, 60, &options);
         check_few(12, 3, &options); /* fewer chunks than threads */
     }
@@ -99,7 +99,7 @@ static void test_budgets(void **state) {
     (void)state;
     static const int32_t budgets[] = { 1, 17, 64, 300, 512, 100000 };
     pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
-    options.threads = 1;
+    options.call.threads = 1;
     for (size_t i = 0; i < sizeof budgets / sizeof budgets[0]; i++) {
         options.batch_tokens = budgets[i];
         check_few(60, 60, &options);
@@ -137,12 +137,13 @@ static void test_padding(void **state) {
     pith_tensor inputs[3];
     int64_t *const data[] = { ids, mask, types };
     for (int i = 0; i < 3; i++)
-        inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { ROWS, LENGTH } };
+        inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { ROWS, LENGTH }, 0, NULL };
     if (pith_session_run(padded, &out, names, inputs, 3, NULL, &err)) fail_msg("%s", err.message);
     for (int r = 0; r < ROWS; r++) {
         for (int i = 0; i < 3; i++)
             inputs[i] = (pith_tensor){
-                data[i] + r * LENGTH, (size_t)lengths[r] * 8, PITH_I64, 2, { 1, lengths[r] }
+                data[i] + r * LENGTH, (size_t)lengths[r] * 8, PITH_I64, 2, { 1, lengths[r] },
+                0, NULL
             };
         if (pith_session_run(alone, &one, names, inputs, 3, NULL, &err))
             fail_msg("%s", err.message);
@@ -164,7 +165,7 @@ static void test_flush_to_zero(void **state) {
     pith_model *opened = open_model("all-MiniLM-L6-v2");
     pith_model *usual = model;
     model = opened;
-    for (options.threads = 1; options.threads <= 2; options.threads++)
+    for (options.call.threads = 1; options.call.threads <= 2; options.call.threads++)
         embed(again[0], model, few, 40, &options);
     unsigned after = _mm_getcsr();
     _mm_setcsr(before);
@@ -179,8 +180,7 @@ static void test_flush_to_zero(void **state) {
 
 extern char **environ;
 
-static int write_piece(void *user, const void *data, size_t size, uint64_t total) {
-    (void)total;
+static int32_t write_piece(void *user, const void *data, size_t size) {
     return fwrite(data, 1, size, user) != size;
 }
 
@@ -188,7 +188,7 @@ static void save_model(const char *path) {
     pith_error err = PITH_ERROR_INIT;
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
-    if (pith_model_save(model, write_piece, f, &err)) fail_msg("%s", err.message);
+    if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err)) fail_msg("%s", err.message);
     assert_int_equal(fclose(f), 0);
 }
 

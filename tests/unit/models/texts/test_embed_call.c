@@ -47,7 +47,7 @@ static void test_windows(void **state) {
             };
             pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
             uint64_t tokens = 2;
-            options.threads = threads;
+            options.call.threads = threads;
             options.stats = &stats;
             options.batch_tokens = threads == 2 ? 7 : 0; /* less than the longest text */
             memset(vectors, 0, sizeof vectors);
@@ -94,7 +94,7 @@ static void check_failure(const pith_str *all, size_t count, size_t bad, size_t 
         pith_embed_stats stats = { .texts_done = 99999 };
         pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
         options.stats = &stats;
-        options.threads = threads;
+        options.call.threads = threads;
         options.max_length = 4;
         assert_int_equal(pith_embed(vectors, model, all, count, &options, &err), PITH_ERR_ARGUMENT);
         if (!strstr(err.message, says)) fail_msg("'%s' does not say '%s'", err.message, says);
@@ -128,7 +128,7 @@ static void test_refused(void **state) {
     for (int i = 0; i < 3; i++) {
         pith_embed_stats stats = { .texts_done = 9 };
         pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
-        *(i == 0 ? &options.threads : i == 1 ? &options.max_length : &options.batch_tokens) = -1;
+        *(i == 0 ? &options.call.threads : i == 1 ? &options.max_length : &options.batch_tokens) = -1;
         options.stats = &stats;
         assert_int_equal(pith_embed(vectors, model, texts, 1, &options, &err), PITH_ERR_ARGUMENT);
         assert_string_equal(err.message,

@@ -76,7 +76,7 @@ static void test_levels(void **state) {
     pith_error err = PITH_ERROR_INIT;
     for (int level = 0; level < 3; level++) {
         pith_open_options options = PITH_OPEN_OPTIONS_INIT;
-        options.optimization = level;
+        options.optimization = level ? level : PITH_OPTIMIZATION_NONE;
         pith_model *model = NULL;
         if (pith_model_open(&model, "all-MiniLM-L6-v2", &options, &err))
             fail_msg("%s", err.message);

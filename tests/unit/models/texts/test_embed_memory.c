@@ -84,13 +84,13 @@ static const pith_str texts[TEXTS] = {
 };
 static float wanted[TEXTS * WIDTH_MAX], got[TEXTS * WIDTH_MAX];
 
-static void drop_text(void *user, const char *text, size_t size) {
+static int32_t drop_text(void *user, const void *text, size_t size) {
     (void)user, (void)text, (void)size;
+    return 0;
 }
 
 /* user: a FILE, or NULL to drop it. */
-static int write_piece(void *user, const void *data, size_t size, uint64_t total) {
-    (void)total;
+static int32_t write_piece(void *user, const void *data, size_t size) {
     return user && fwrite(data, 1, size, user) != size;
 }
 
@@ -105,13 +105,13 @@ static pith_status run_session(const pith_model *model, pith_error *err) {
     size_t count = pith_model_input_count(model);
     assert_true(count <= PORTS && pith_model_output_count(model) <= PORTS);
     for (size_t i = 0; i < count; i++) {
-        names[i] = pith_model_input(model, i).name;
+        names[i] = pith_model_input(model, i)->name;
         void *data = !strcmp(names[i], "input_ids")        ? ids
                      : !strcmp(names[i], "attention_mask") ? mask
                                                            : types;
-        inputs[i] = (pith_tensor){ data, sizeof ids, PITH_I64, 2, { 2, TOKENS } };
+        inputs[i] = (pith_tensor){ data, sizeof ids, PITH_I64, 2, { 2, TOKENS }, 0, NULL };
     }
-    options.threads = 2;
+    options.call.threads = 2;
     pith_status status = pith_session_create(&session, model, err);
     for (int i = 0; i < 2 && !status; i++)
         status = pith_session_run(session, outputs, names, inputs, count, &options, err);
@@ -124,7 +124,7 @@ static pith_status tokenize(const pith_model *model, const pith_allocator *alloc
     pith_tokens tokens = PITH_TOKENS_INIT;
     pith_tokenizer *own = NULL;
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
-    options.allocator = allocator;
+    options.call.allocator = allocator;
     pith_status status =
         pith_tokenize(&tokens, pith_model_tokenizer(model), texts[0], &texts[3], NULL, err);
     if (!status) status = pith_tokenizer_open(&own, dir, &options, err);
@@ -139,10 +139,10 @@ static pith_status work(counter *c, const char *dir, int threads, pith_error *er
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_embed_options embed_options = PITH_EMBED_OPTIONS_INIT;
     pith_model *model = NULL;
-    options.allocator = &allocator;
+    options.call.allocator = &allocator;
     options.pool_blocks = -1; /* freeing pooled blocks would make up for a failure */
     options.flags = PITH_OPEN_DESCRIBE;
-    embed_options.threads = threads;
+    embed_options.call.threads = threads;
     if (!strcmp(dir, DIR) || strstr(dir, "pool-prompt")) embed_options.prompt_name = "query";
     memset(got, 0, sizeof got);
     pith_status status = pith_model_open(&model, dir, &options, err);
@@ -150,10 +150,10 @@ static pith_status work(counter *c, const char *dir, int threads, pith_error *er
     size_t bytes = TEXTS * pith_embed_dim(model, &embed_options) * sizeof *got;
     assert_in_range(bytes, 1, sizeof got);
     status = pith_embed(got, model, texts, TEXTS, &embed_options, err);
-    if (!status) status = pith_model_describe(model, PITH_DESCRIBE_JSON, drop_text, NULL, err);
+    if (!status) status = pith_model_describe(model, PITH_DESCRIBE_JSON, &(pith_writer){ drop_text, NULL, NULL }, err);
     if (!status) status = tokenize(model, &allocator, dir, err);
     if (!status) status = run_session(model, err);
-    if (!status) status = pith_model_save(model, write_piece, NULL, err);
+    if (!status) status = pith_model_save(model, &(pith_writer){ write_piece, NULL, NULL }, err);
     if (status) { /* the failure was passed: the model works */
         long fail_at = c->fail_at;
         c->fail_at = 0;
@@ -223,7 +223,7 @@ static void save_model(const char *path) {
     pith_model *model = open_any(DIR);
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
-    if (pith_model_save(model, write_piece, f, &err)) fail_msg("%s", err.message);
+    if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err)) fail_msg("%s", err.message);
     pith_model_close(model);
     assert_int_equal(fclose(f), 0);
 }
@@ -368,9 +368,9 @@ static void test_limits(void **state) {
         pith_embed_options embed_options = PITH_EMBED_OPTIONS_INIT;
         pith_error err = PITH_ERROR_INIT;
         pith_model *model = NULL;
-        embed_options.threads = 2;
+        embed_options.call.threads = 2;
         embed_options.batch_tokens = 512; /* enough at once to have something to give up */
-        options.allocator = &allocator;
+        options.call.allocator = &allocator;
         /* first without, to see how much is enough */
         options.memory_limit = i ? most * (size_t)i / STEPS : 0;
         pith_status status = pith_model_open(&model, DIR, &options, &err);
@@ -527,7 +527,7 @@ static void test_dense(void **state) {
             pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
             o.pooling = pooling;
             o.dim = dim;
-            o.normalize = 0;
+            o.normalize = PITH_CHOICE_NO;
             assert_int_equal(pith_embed_dim(model, &o), dim);
             assert_int_equal(pith_embed(got, model, texts, TEXTS, &o, &err), PITH_OK);
             if (dim == WIDTH) memcpy(wanted, got, sizeof got);
@@ -599,9 +599,9 @@ static void test_options(void **state) {
     }
     free(many);
     int stop = 1;
-    o.cancel = &stop;
+    o.call.cancel = &stop;
     assert_int_equal(pith_embed(got, model, texts, TEXTS, &o, &err), PITH_ERR_CANCELLED);
-    o.size = 0;
+    o.call.size = 0;
     assert_int_equal(pith_embed(got, model, texts, TEXTS, &o, &err), PITH_ERR_ARGUMENT);
     assert_int_equal(pith_embed(NULL, model, NULL, 0, NULL, &err), PITH_OK);
     pith_model_close(model);

@@ -29,18 +29,18 @@ static void reference(double *vector, size_t dim, const pith_model *model, pith_
     size_t count = pith_model_input_count(model), n = tokens.count;
     assert_true(count <= 3 && pith_model_output_count(model) <= 4 && n <= 64);
     for (size_t i = 0; i < count; i++) {
-        names[i] = pith_model_input(model, i).name;
+        names[i] = pith_model_input(model, i)->name;
         for (size_t t = 0; t < n; t++)
             data[i][t] = !strcmp(names[i], "input_ids") ? tokens.ids[t]
                                                         : !strcmp(names[i], "attention_mask");
-        inputs[i] = (pith_tensor){ data[i], n * 8, PITH_I64, 2, { 1, (int64_t)n } };
+        inputs[i] = (pith_tensor){ data[i], n * 8, PITH_I64, 2, { 1, (int64_t)n }, 0, NULL };
     }
     pith_tokens_free(&tokens);
     if (pith_session_run(session, outputs, names, inputs, count, NULL, &err))
         fail_msg("%s", err.message);
     const pith_tensor *out = &outputs[0];
     for (size_t i = 0; i < pith_model_output_count(model); i++)
-        if (!strcmp(pith_model_output(model, i).name, "sentence_embedding")) out = &outputs[i];
+        if (!strcmp(pith_model_output(model, i)->name, "sentence_embedding")) out = &outputs[i];
     assert_int_equal(out->dtype, PITH_F32);
     assert_int_equal(out->dims[out->rank - 1], dim);
     const float *x = out->data;
@@ -52,11 +52,12 @@ static void reference(double *vector, size_t dim, const pith_model *model, pith_
     }
 }
 
-static void append(void *user, const char *text, size_t size) {
+static int32_t append(void *user, const void *text, size_t size) {
     char *all = user;
     size_t used = strlen(all), room = DESCRIPTION_MAX - 1 - used;
     memcpy(all + used, text, size < room ? size : room);
     all[used + (size < room ? size : room)] = 0;
+    return 0;
 }
 
 /* All run laid end to end, quantised ones too. */
@@ -64,7 +65,7 @@ static void check_ragged(const pith_model *model, const char *name) {
     static char description[DESCRIPTION_MAX];
     pith_error err = PITH_ERROR_INIT;
     description[0] = 0;
-    if (pith_model_describe(model, PITH_DESCRIBE_JSON, append, description, &err))
+    if (pith_model_describe(model, PITH_DESCRIBE_JSON, &(pith_writer){ append, NULL, description }, &err))
         fail_msg("%s", err.message);
     const char *expected = "\"ragged\": true, \"ragged_reason\": \"\"";
     const char *said = strstr(description, "\"ragged\": ");
@@ -98,12 +99,12 @@ static bool check_model(const char *name) {
     }
     assert_true(dim <= WIDTH_MAX);
     for (int i = 0; i < TEXTS; i++) texts[i] = pith__str_of(words[i]);
-    options.threads = 2;
+    options.call.threads = 2;
     if (pith_embed(together[0], model, texts, TEXTS, &options, &err))
         fail_msg("%s: %s", name, err.message);
     double worst = 0;
     for (int i = 0; i < TEXTS; i++) {
-        options.threads = 1;
+        options.call.threads = 1;
         if (pith_embed(alone[0], model, &texts[i], 1, &options, &err))
             fail_msg("%s: %s", name, err.message);
         if (memcmp(alone[0], together[0] + (size_t)i * dim, dim * sizeof(float)))
@@ -191,9 +192,9 @@ static void test_places(void **state) {
     assert_int_equal(pith__file_open(&file, DIRECTORY "/model.onnx", false, NULL, &err), PITH_OK);
     assert_int_equal(pith_model_open_memory(&model, file.data, file.size, NULL, &err), PITH_OK);
     assert_int_equal(pith_model_input_count(model), 3);
-    assert_string_equal(pith_model_input(model, 0).name, "input_ids");
-    assert_int_equal(pith_model_input(model, 0).rank, 2);
-    assert_int_equal(pith_model_input(model, 0).dims[0], -1);
+    assert_string_equal(pith_model_input(model, 0)->name, "input_ids");
+    assert_int_equal(pith_model_input(model, 0)->rank, 2);
+    assert_int_equal(pith_model_input(model, 0)->dims[0], -1);
     assert_null(pith_model_tokenizer(model));
     assert_int_equal(pith_embed(alone[0], model, &text, 1, NULL, &err), PITH_ERR_NOT_FOUND);
     pith_model_close(model);
@@ -215,7 +216,7 @@ static void test_session(void **state) {
     pith_tensor outputs[4], inputs[5];
     int64_t *const data[] = { ids, ones, zeros, ids, ids };
     for (int i = 0; i < 5; i++)
-        inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { 1, 4 } };
+        inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { 1, 4 }, 0, NULL };
     assert_int_equal(pith_session_run(session, outputs, names, inputs, 2, NULL, &err),
                      PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "'token_type_ids' int64 [batch, sequence]"));

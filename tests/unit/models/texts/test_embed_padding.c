@@ -93,10 +93,11 @@ static void run(pith_tensor *outputs, pith_session *session, const pith_model *m
     size_t n = pith_model_input_count(model), at = (size_t)(row * LENGTH + begin);
     assert_true(n <= 3 && pith_model_output_count(model) <= OUTPUTS);
     for (size_t i = 0; i < n; i++) {
-        names[i] = pith_model_input(model, i).name;
+        names[i] = pith_model_input(model, i)->name;
         int64_t *data = has(names[i], "mask") ? r->mask : has(names[i], "type") ? r->types : r->ids;
         inputs[i] = (pith_tensor){
-            data + at, (size_t)(rows_wanted * count) * 8, PITH_I64, 2, { rows_wanted, count }
+            data + at, (size_t)(rows_wanted * count) * 8, PITH_I64, 2, { rows_wanted, count }, 0,
+            NULL
         };
     }
     if (pith_session_run(session, outputs, names, inputs, n, NULL, &err))
@@ -129,11 +130,11 @@ static void check_side(const char *name, const pith_model *model, bool left) {
                         *y = row_of(&one[o], 0, 0, r.count[i], &floats_alone);
             assert_int_equal(floats, floats_alone);
             /* The first column of a row padded on the left is padding: a pooler takes that. */
-            if (left && all[o].rank == 2 && has(pith_model_output(model, o).name, "pooler"))
+            if (left && all[o].rank == 2 && has(pith_model_output(model, o)->name, "pooler"))
                 continue;
             if (memcmp(x, y, floats * sizeof *x))
                 fail_msg("%s, padded %s, row %d, output %s: other bytes", name,
-                         left ? "left" : "right", i, pith_model_output(model, o).name);
+                         left ? "left" : "right", i, pith_model_output(model, o)->name);
         }
     }
     pith_session_destroy(padded);

@@ -55,13 +55,13 @@ static void check_quality(const pith_model *model, double least, double mean) {
 static void check_same(const pith_model *model) {
     pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
     pith_str backwards[FEW];
-    options.threads = 1;
+    options.call.threads = 1;
     for (int i = 0; i < FEW; i++) {
         embed(again[0], model, &few[i], 1, &options);
         assert_memory_equal(again[0], vectors[few_index[i]], sizeof again[0]);
         backwards[i] = few[FEW - 1 - i];
     }
-    for (options.threads = 1; options.threads <= 3; options.threads += 2) {
+    for (options.call.threads = 1; options.call.threads <= 3; options.call.threads += 2) {
         embed(again[0], model, backwards, FEW, &options);
         for (int i = 0; i < FEW; i++) {
             assert_memory_equal(again[i], vectors[few_index[FEW - 1 - i]], sizeof again[0]);

@@ -39,11 +39,12 @@ static void make_texts(pith_str *texts) {
     }
 }
 
-static void append(void *user, const char *text, size_t size) {
+static int32_t append(void *user, const void *text, size_t size) {
     char *all = user;
     size_t used = strlen(all), room = DESCRIPTION_MAX - 1 - used;
     memcpy(all + used, text, size < room ? size : room);
     all[used + (size < room ? size : room)] = 0;
+    return 0;
 }
 
 /* Networks whose scores have terms of queries or keys with distances, or are capped: their
@@ -57,7 +58,7 @@ static void check_packed(const pith_model *model, const char *name) {
     static char description[DESCRIPTION_MAX];
     pith_error err = PITH_ERROR_INIT;
     description[0] = 0;
-    if (pith_model_describe(model, PITH_DESCRIBE_JSON, append, description, &err))
+    if (pith_model_describe(model, PITH_DESCRIBE_JSON, &(pith_writer){ append, NULL, description }, &err))
         fail_msg("%s", err.message);
     if (!strstr(description, "\"ragged\": true, \"ragged_reason\": \"\""))
         fail_msg("%s does not run packed", name);
@@ -83,11 +84,11 @@ static void mean_of_rows(double *vector, size_t dim, const pith_model *model, pi
     size_t count = pith_model_input_count(model), n = tokens.count;
     assert_true(count <= 3 && n <= WORDS_MAX);
     for (size_t i = 0; i < count; i++) {
-        names[i] = pith_model_input(model, i).name;
+        names[i] = pith_model_input(model, i)->name;
         for (size_t t = 0; t < n; t++)
             data[i][t] = !strcmp(names[i], "input_ids") ? tokens.ids[t]
                                                         : !strcmp(names[i], "attention_mask");
-        inputs[i] = (pith_tensor){ data[i], n * 8, PITH_I64, 2, { 1, (int64_t)n } };
+        inputs[i] = (pith_tensor){ data[i], n * 8, PITH_I64, 2, { 1, (int64_t)n }, 0, NULL };
     }
     pith_tokens_free(&tokens);
     if (pith_session_run(session, &output, names, inputs, count, NULL, &err))
@@ -117,9 +118,9 @@ static void check_model(const char *name) {
     check_packed(model, name);
     size_t dim = pith_embed_dim(model, NULL);
     assert_true(dim > 0 && dim <= WIDTH_MAX);
-    options.threads = 2;
+    options.call.threads = 2;
     embed(together, model, texts, TEXTS, &options);
-    options.threads = 1;
+    options.call.threads = 1;
     for (size_t i = 0; i < TEXTS; i++) {
         embed(alone, model, &texts[i], 1, &options);
         if (memcmp(alone, together + i * dim, dim * sizeof(float)))

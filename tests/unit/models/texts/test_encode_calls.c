@@ -84,12 +84,12 @@ static void same_text(const pith_encoded *a, size_t i, const pith_encoded *b, si
 static void check_bits(const subject *s, const pith_model *model) {
     pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
     pith_encoded *wanted[ENCODE_TEXTS];
-    options.threads = 1;
+    options.call.threads = 1;
     for (size_t i = 0; i < ENCODE_TEXTS; i++)
         wanted[i] = encode_all(model, &texts[i], 1, s->what, s->role, &options);
     for (int threads = 1; threads <= 4; threads++)
         for (int tokens = 0; tokens <= 50; tokens += 25) {
-            options.threads = threads;
+            options.call.threads = threads;
             options.batch_tokens = tokens;
             pith_encoded *e = encode_all(model, texts, MANY, s->what, s->role, &options);
             for (size_t i = 0; i < MANY; i++) same_text(e, i, wanted[i % ENCODE_TEXTS], 0);
@@ -123,9 +123,10 @@ static void test_limits(void **state) {
         pith_embed_options embed_options = PITH_EMBED_OPTIONS_INIT;
         pith_model *free_model = open_subject(s);
         size_t peak, base = pith_model_bytes(free_model, NULL), fine = 0, short_of = 0;
-        embed_options.threads = 2;
+        embed_options.call.threads = 2;
         encode_options.what = s->what;
         encode_options.role = s->role;
+        encode_options.call.threads = 2;
         encode_options.embed = &embed_options;
         pith_encoded *wanted =
             encode_all(free_model, texts, MANY, s->what, s->role, &embed_options);
@@ -213,8 +214,7 @@ static void test_isa(void **state) {
 
 /* ---- compiled models ---- */
 
-static int write_piece(void *user, const void *data, size_t size, uint64_t total) {
-    (void)total;
+static int32_t write_piece(void *user, const void *data, size_t size) {
     return fwrite(data, 1, size, user) != size;
 }
 
@@ -227,7 +227,7 @@ static void test_compiled(void **state) {
         uint32_t can = pith_encode_can(model);
         FILE *f = fopen(COMPILED, "wb");
         assert_non_null(f);
-        if (pith_model_save(model, write_piece, f, &err)) fail_msg("%s", err.message);
+        if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err)) fail_msg("%s", err.message);
         assert_int_equal(fclose(f), 0);
         pith_encoded *wanted = encode_all(model, texts, MANY, s->what, s->role, NULL);
         pith_model *compiled = encode_open(COMPILED);
@@ -317,7 +317,7 @@ static void test_options(void **state) {
     pith_encode_options options = PITH_ENCODE_OPTIONS_INIT;
     pith_embed_options embed_options = PITH_EMBED_OPTIONS_INIT;
     pith_error err;
-    options.size = 3;
+    options.call.size = 3;
     assert_int_equal(encode_status(model, texts, 2, &options, &err), PITH_ERR_ARGUMENT);
     options = (pith_encode_options)PITH_ENCODE_OPTIONS_INIT;
     options.embed = &embed_options;
@@ -327,9 +327,11 @@ static void test_options(void **state) {
     options.what = PITH_ENCODE_SPARSE; /* the options of dense vectors are not read */
     assert_int_equal(encode_status(model, texts, 2, &options, &err), PITH_OK);
     embed_options.dim = 0;
-    embed_options.threads = -1;
+    embed_options.call.threads = -1; /* not looked at */
+    assert_int_equal(encode_status(model, texts, 2, &options, &err), PITH_OK);
+    options.call.threads = -1;
     assert_int_equal(encode_status(model, texts, 2, &options, &err), PITH_ERR_ARGUMENT);
-    embed_options.threads = 0;
+    options.call.threads = 0;
     embed_options.prompt_name = "none of them";
     assert_int_equal(encode_status(model, texts, 2, &options, &err), PITH_ERR_ARGUMENT);
     pith_encoded *e = NULL;
@@ -399,7 +401,7 @@ static void test_stats(void **state) {
         encode_options.what = s->what;
         encode_options.role = s->role;
         encode_options.embed = &options;
-        options.cancel = &cancel;
+        encode_options.call.cancel = &cancel;
         assert_int_equal(encode_status(model, texts, MANY, &encode_options, &err),
                          PITH_ERR_CANCELLED);
         assert_int_equal(stats.texts_done, 0);
@@ -422,7 +424,7 @@ static void *call_often(void *context) {
     const caller *c = context;
     for (int i = 0; i < 6; i++) {
         pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
-        options.threads = 1 + i % 2;
+        options.call.threads = 1 + i % 2;
         pith_encoded *e =
             encode_all(c->model, texts, ENCODE_TEXTS, c->what, PITH_ROLE_DOCUMENT, &options);
         encode_same(e, c->wanted);
@@ -465,9 +467,9 @@ static pith_status work(counter *c, pith_error *err) {
     pith_embed_options embed_options = PITH_EMBED_OPTIONS_INIT;
     pith_model *model = NULL;
     pith_encoded *e = NULL;
-    options.allocator = &allocator;
+    options.call.allocator = &allocator;
     options.pool_blocks = -1; /* freeing pooled blocks would make up for a failure */
-    embed_options.threads = 1;
+    encode_options.call.threads = 1;
     encode_options.what = memory_subject->what;
     encode_options.role = memory_subject->role;
     encode_options.embed = &embed_options;

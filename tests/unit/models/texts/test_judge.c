@@ -26,7 +26,7 @@ static void test_scores(void **state) {
     for (int level = 0; level <= 3; level++) {
         pith_open_options open = PITH_OPEN_OPTIONS_INIT;
         pith_score_options o = PITH_SCORE_OPTIONS_INIT;
-        open.optimization = level;
+        open.optimization = level ? level : PITH_OPTIMIZATION_NONE;
         pith_model *model = open_task(JUDGE, &open);
         judge(scores, model, NULL);
         check("judge.f32", scores);
@@ -58,7 +58,7 @@ static void test_bits(void **state) {
             fail_msg("%s", err.message);
     for (int threads = 1; threads <= 4; threads++) {
         pith_score_options o = PITH_SCORE_OPTIONS_INIT;
-        o.threads = threads;
+        o.call.threads = threads;
         o.batch_tokens = 300;
         if (pith_rerank(together, model, all.texts[0], all.pairs, CASES, &o, &err))
             fail_msg("%s", err.message);

@@ -65,7 +65,7 @@ static void test_scores(void **state) {
     for (int i = 0; i < KINDS; i++)
         for (int level = 0; level <= 3; level++) {
             pith_open_options open = PITH_OPEN_OPTIONS_INIT;
-            open.optimization = level;
+            open.optimization = level ? level : PITH_OPTIMIZATION_NONE;
             pith_model *model = open_task(path_of(kinds[i].name, NULL), &open);
             compare_all(&kinds[i], model);
             pith_model_close(model);
@@ -87,7 +87,7 @@ static void test_bits(void **state) {
         }
         for (int threads = 1; threads <= 4; threads++) {
             pith_score_options o = PITH_SCORE_OPTIONS_INIT;
-            o.threads = threads;
+            o.call.threads = threads;
             o.batch_tokens = threads * 150;
             if (pith_rerank(together, model, all.texts[0], turned, CASES, &o, &err))
                 fail_msg("%s", err.message);

@@ -239,7 +239,7 @@ static void check_bits(const char *name) {
     for (size_t t = 0; t < 3; t++)
         for (size_t k = 0; k < 4; k++) {
             pith_score_options options = PITH_SCORE_OPTIONS_INIT;
-            options.threads = threads[t];
+            options.call.threads = threads[t];
             options.batch_tokens = tokens[k];
             memset(together, 0xFF, sizeof together);
             assert_int_equal(pith_classify(together, model, texts, pairs, MANY, &options, &err),
@@ -265,7 +265,7 @@ static void test_query(void **state) {
     float scores[CASES], wanted[CASES], plain[CASES];
     pith_error err = PITH_ERROR_INIT;
     pith_open_options as_written = PITH_OPEN_OPTIONS_INIT;
-    as_written.optimization = 0;
+    as_written.optimization = PITH_OPTIMIZATION_NONE;
     for (int i = 0; i < CASES; i++) queries[i] = all.texts[0];
     for (int i = 0; i < RERANKERS; i++) {
         char path[600];
@@ -286,8 +286,7 @@ static void test_query(void **state) {
 
 /* ---- compiled ---- */
 
-static int write_piece(void *user, const void *data, size_t size, uint64_t total) {
-    (void)total;
+static int32_t write_piece(void *user, const void *data, size_t size) {
     return fwrite(data, 1, size, user) != size;
 }
 
@@ -298,7 +297,7 @@ static void check_compiled(const char *path, size_t labels) {
     pith_model *model = open_task(path, NULL);
     FILE *f = fopen(COMPILED, "wb");
     assert_non_null(f);
-    if (pith_model_save(model, write_piece, f, &err)) fail_msg("%s: %s", path, err.message);
+    if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err)) fail_msg("%s: %s", path, err.message);
     assert_int_equal(fclose(f), 0);
     pith_model *compiled = open_task(COMPILED, NULL);
     assert_int_equal(pith_label_count(compiled), labels);
@@ -399,16 +398,15 @@ static void test_options(void **state) {
         pith_score_options options;
         const char *says;
     } rows[] = {
-        { { sizeof(pith_score_options), -1, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }, "threads" },
-        { { sizeof(pith_score_options), 0, -1, 0, 0, NULL, NULL, NULL, NULL, NULL }, "max_length" },
-        { { sizeof(pith_score_options), 0, 0, -1, 0, NULL, NULL, NULL, NULL, NULL },
-          "batch_tokens" },
-        { { sizeof(pith_score_options), 0, 0, 0, -1, NULL, NULL, NULL, NULL, NULL },
+        { { .call = { .size = sizeof(pith_score_options), .threads = -1 } }, "threads" },
+        { { .call = { .size = sizeof(pith_score_options) }, .max_length = -1 }, "max_length" },
+        { { .call = { .size = sizeof(pith_score_options) }, .batch_tokens = -1 }, "batch_tokens" },
+        { { .call = { .size = sizeof(pith_score_options) }, .activation = -1 },
           "activation is -1" },
-        { { sizeof(pith_score_options), 0, 0, 0, PITH_ACTIVATION_SOFTMAX + 1, NULL, NULL, NULL,
-            NULL, NULL },
+        { { .call = { .size = sizeof(pith_score_options) },
+            .activation = PITH_ACTIVATION_SOFTMAX + 1 },
           "activation is 4" },
-        { { 3, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }, "size" },
+        { { .call = { .size = 3 } }, "size" },
     };
     float scores[CASES];
     pith_model *model = open_task(TASKS "cross-bert", NULL);
@@ -435,7 +433,7 @@ static void test_calls(void **state) {
     pith_model *model = open_task(TASKS "cross-bert", NULL);
     assert_int_equal(pith_rerank(NULL, model, all.texts[0], NULL, 0, NULL, &err), PITH_OK);
     assert_int_equal(pith_classify(NULL, model, NULL, NULL, 0, NULL, &err), PITH_OK);
-    options.cancel = &cancel;
+    options.call.cancel = &cancel;
     assert_int_equal(pith_rerank(scores, model, all.texts[0], all.pairs, CASES, &options, &err),
                      PITH_ERR_CANCELLED);
     cancel = 0;

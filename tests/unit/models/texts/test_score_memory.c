@@ -26,9 +26,9 @@ static pith_status work(counter *c, const char *dir, int threads, size_t *labels
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_score_options score = PITH_SCORE_OPTIONS_INIT;
     pith_model *model = NULL;
-    options.allocator = &allocator;
+    options.call.allocator = &allocator;
     options.pool_blocks = -1; /* freeing pooled blocks would make up for a failure */
-    score.threads = threads;
+    score.call.threads = threads;
     memset(got, 0, sizeof got);
     *labels = 0;
     pith_status status = pith_model_open(&model, dir, &options, err);
@@ -146,7 +146,7 @@ static void test_limits(void **state) {
         pith_score_options score = PITH_SCORE_OPTIONS_INIT;
         pith_error err = PITH_ERROR_INIT;
         pith_model *model = NULL;
-        score.threads = 2;
+        score.call.threads = 2;
         score.batch_tokens = 512;
         options.memory_limit = i ? most * (size_t)i / STEPS : (size_t)1 << 40;
         pith_status status = pith_model_open(&model, TASKS "cross-bert", &options, &err);

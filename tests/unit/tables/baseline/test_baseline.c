@@ -11,7 +11,7 @@ static pith__baseline fit(const pith__rdb *r, const pith__rdb_task *task, pith__
                           int threads) {
     pith_error err = PITH_ERROR_INIT;
     pith__baseline b;
-    if (pith__baseline_fit(&b, r, task, kind, threads, &pith__allocator_default, &err))
+    if (pith__baseline_fit(&b, r, task, kind, WORK(threads), &pith__allocator_default, &err))
         fail_msg("%s", err.message);
     return b;
 }
@@ -19,7 +19,7 @@ static pith__baseline fit(const pith__rdb *r, const pith__rdb_task *task, pith__
 static double answer(pith__baseline *b, uint32_t row) {
     pith_error err = PITH_ERROR_INIT;
     double x;
-    if (pith__baseline_answer(&x, b, &row, 1, &err)) fail_msg("%s", err.message);
+    if (pith__baseline_answer(&x, b, &row, 1, WORK(0), &err)) fail_msg("%s", err.message);
     return x;
 }
 
@@ -34,8 +34,8 @@ static void shop_ladder(void **state) {
     pith_database *db = test_database(SHOP);
     for (int k = 0; k < PITH_BASELINE_COUNT; k++) {
         pith_error err = PITH_ERROR_INIT;
-        pith_relational_metrics m;
-        if (pith__baseline_measure(&m, &db->rdb, &db->rdb.tasks[0], k, PITH_TEST, 2,
+        pith_relational_metrics m = PITH_RELATIONAL_METRICS_INIT;
+        if (pith__baseline_measure(&m, &db->rdb, &db->rdb.tasks[0], k, PITH_TEST, WORK(2),
                                    &pith__allocator_default, &err))
             fail_msg("%s", err.message);
         print_message("%s: auroc %.4f, logloss %.4f\n", pith__baseline_names[k], m.auroc[0],
@@ -303,10 +303,10 @@ static void aggregates_are_right(void **state) {
     int compared = 0;
     for (uint32_t i = 0; i < 100; i++) rows[i] = (i * 1237) % 3000;
     pith__arena_init(&arena, &pith__allocator_default);
-    assert_int_equal(pith__target_make(&target, r, &r->tasks[0], &arena, NULL), PITH_OK);
+    assert_int_equal(pith__target_make(&target, r, &r->tasks[0], NULL, &arena, NULL), PITH_OK);
     assert_int_equal(pith__features_list(&list, &target, PITH_FEATURE_AGGREGATES, &arena, NULL),
                      PITH_OK);
-    assert_true(pith__feature_seeds_make(&seeds, r, &r->tasks[0], rows, 100, &arena));
+    assert_true(pith__feature_seeds_make(&seeds, r, &r->tasks[0], rows, 100, NULL, &arena));
     for (size_t n = 0; n < list.group_count; n++) {
         const pith__feature_group *g = &list.groups[n];
         double *got = pith__arena_array(&arena, 100 * (size_t)g->count, sizeof *got),
@@ -352,7 +352,7 @@ static void trees_learn(void **state) {
     pith__arena arena;
     int right = 0;
     pith__arena_init(&arena, &pith__allocator_default);
-    assert_true(pith__forest_grow(&forest, &data, 2, &arena));
+    assert_true(pith__forest_grow(&forest, &data, 2, WORK(2), &arena));
     for (int i = TRAIN; i < ROWS; i++) {
         const uint8_t row[] = { columns[0][i], columns[1][i], columns[2][i] };
         double z = 0;
@@ -372,7 +372,7 @@ static void bins_cover(void **state) {
     pith__arena arena;
     pith__arena_init(&arena, &pith__allocator_default);
     for (int i = 0; i < 1000; i++) values[i] = i * i;
-    assert_true(pith__feature_bins_make(&bins, values, 1000, false, &arena));
+    assert_true(pith__feature_bins_make(&bins, values, 1000, false, NULL, &arena));
     int counts[PITH_BINS] = { 0 };
     for (int i = 0; i < 1000; i++) counts[pith__feature_bin_of(&bins, i * i)]++;
     assert_int_equal(bins.count, 254);
@@ -381,7 +381,7 @@ static void bins_cover(void **state) {
     assert_int_equal(pith__feature_bin_of(&bins, -1), 1);
     assert_int_equal(pith__feature_bin_of(&bins, 1e300), 254);
     for (int i = 0; i < 1000; i++) values[i] = i % 3 ? 7 : i % 2 ? 4 : NAN;
-    assert_true(pith__feature_bins_make(&bins, values, 1000, true, &arena));
+    assert_true(pith__feature_bins_make(&bins, values, 1000, true, NULL, &arena));
     assert_int_equal(pith__feature_bin_of(&bins, 7), 1);
     assert_int_equal(pith__feature_bin_of(&bins, 4), 2);
     assert_int_equal(pith__feature_bin_of(&bins, 5), 3);
@@ -396,7 +396,7 @@ static void same_bits(void **state) {
     uint32_t rows[300];
     double together[300];
     for (uint32_t i = 0; i < 300; i++) rows[i] = 100 + i * 79;
-    assert_int_equal(pith__baseline_answer(together, &many, rows, 300, NULL), PITH_OK);
+    assert_int_equal(pith__baseline_answer(together, &many, rows, 300, WORK(0), NULL), PITH_OK);
     for (uint32_t i = 0; i < 300; i++) {
         const double alone = answer(&one, rows[i]);
         assert_memory_equal(&alone, &together[i], sizeof alone);

@@ -12,14 +12,15 @@
 static pith_relational *make_model(pith_database *db, const char *config) {
     pith_error err = PITH_ERROR_INIT;
     pith_relational *r;
-    if (pith_relational_create(&r, db, "returned", config, 7, &err)) fail_msg("%s", err.message);
+    if (pith_relational_create(&r, db, "returned", config, 7, NULL, &err))
+        fail_msg("%s", err.message);
     return r;
 }
 
 static void train(pith_relational *r, int64_t steps, int threads) {
     pith_error err = PITH_ERROR_INIT;
     double loss;
-    if (pith_relational_train(&loss, r, steps, threads, NULL, &err)) fail_msg("%s", err.message);
+    if (pith_relational_train(&loss, r, steps, CALL(threads), &err)) fail_msg("%s", err.message);
 }
 
 /* ---- leaks ---- */
@@ -33,14 +34,14 @@ static bool earlier_cells_count(pith_relational *model, pith__rdb *r, uint32_t r
     pith_error err = PITH_ERROR_INIT;
     const int64_t asked = pith__rdb_asked_at(r, &r->tasks[0], row);
     float before, after, earlier;
-    assert_int_equal(pith__trainer_answer(&before, model, &row, 1, 1, &err), PITH_OK);
+    assert_int_equal(pith__trainer_answer(&before, model, &row, 1, WORK(1), &err), PITH_OK);
     spoil(r, &r->tasks[0], row, asked, false);
-    assert_int_equal(pith__trainer_answer(&after, model, &row, 1, 1, &err), PITH_OK);
+    assert_int_equal(pith__trainer_answer(&after, model, &row, 1, WORK(1), &err), PITH_OK);
     spoil(r, &r->tasks[0], row, asked, false);
     if (memcmp(&before, &after, sizeof before) != 0)
         fail_msg("row %u: %.9g became %.9g", row, before, after);
     spoil(r, &r->tasks[0], row, asked, true);
-    assert_int_equal(pith__trainer_answer(&earlier, model, &row, 1, 1, &err), PITH_OK);
+    assert_int_equal(pith__trainer_answer(&earlier, model, &row, 1, WORK(1), &err), PITH_OK);
     spoil(r, &r->tasks[0], row, asked, true);
     return earlier != before;
 }
@@ -66,7 +67,7 @@ static void nothing_later_counts(void **state) {
     assert_int_equal(changed, with_siblings); /* those with earlier rows in their context, and no
                                                  others */
     assert_true(changed > 150);
-    pith_relational_close(model);
+    pith_relational_destroy(model);
     pith_database_close(db);
 }
 
@@ -82,7 +83,7 @@ static void labels_wait(void **state) {
     int changed = 0;
     for (uint32_t i = 0; i < 200; i++) changed += earlier_cells_count(model, r, some_row(i));
     assert_true(changed > 150);
-    pith_relational_close(model);
+    pith_relational_destroy(model);
     pith_database_close(db);
 }
 
@@ -93,7 +94,7 @@ typedef struct memory {
     size_t size;
 } memory;
 
-static int memory_write(void *user, const void *data, size_t size) {
+static int32_t memory_write(void *user, const void *data, size_t size) {
     memory *m = user;
     m->data = realloc(m->data, m->size + size);
     memcpy(m->data + m->size, data, size);
@@ -103,7 +104,7 @@ static int memory_write(void *user, const void *data, size_t size) {
 
 static memory saved(const pith_relational *r) {
     memory m = { NULL, 0 };
-    assert_int_equal(pith_relational_save(r, memory_write, &m, NULL), PITH_OK);
+    assert_int_equal(pith_relational_save(r, WRITER(memory_write, &m), NULL), PITH_OK);
     return m;
 }
 
@@ -118,8 +119,9 @@ static void same_bits(void **state) {
                                       threads */
         train(many, 1, 1 + i % 4);
         got = saved(many);
-        pith_relational_close(many);
-        assert_int_equal(pith_relational_load(&resumed, db, got.data, got.size, &err), PITH_OK);
+        pith_relational_destroy(many);
+        assert_int_equal(pith_relational_load(&resumed, db, got.data, got.size, NULL, &err),
+                         PITH_OK);
         many = resumed;
         if (i < 11) free(got.data);
     }
@@ -130,23 +132,24 @@ static void same_bits(void **state) {
     float alone[50], together[50];
     for (uint32_t i = 0; i < 50; i++) {
         rows[i] = some_row(i * 4);
-        assert_int_equal(pith_relational_predict(&alone[i], one, &rows[i], 1, 1, &err), PITH_OK);
+        assert_int_equal(pith_relational_predict(&alone[i], one, &rows[i], 1, CALL(1), &err),
+                         PITH_OK);
     }
-    assert_int_equal(pith_relational_predict(together, one, rows, 50, 3, &err), PITH_OK);
+    assert_int_equal(pith_relational_predict(together, one, rows, 50, CALL(3), &err), PITH_OK);
     assert_memory_equal(alone, together, sizeof alone);
     /* Damage is found. */
     for (size_t at = 0; at < want.size; at += want.size / 50) {
         want.data[at] ^= 4;
-        assert_int_not_equal(pith_relational_load(&resumed, db, want.data, want.size, &err),
+        assert_int_not_equal(pith_relational_load(&resumed, db, want.data, want.size, NULL, &err),
                              PITH_OK);
         want.data[at] ^= 4;
     }
-    assert_int_not_equal(pith_relational_load(&resumed, db, want.data, want.size - 1, &err),
+    assert_int_not_equal(pith_relational_load(&resumed, db, want.data, want.size - 1, NULL, &err),
                          PITH_OK);
     free(want.data);
     free(got.data);
-    pith_relational_close(one);
-    pith_relational_close(many);
+    pith_relational_destroy(one);
+    pith_relational_destroy(many);
     pith_database_close(db);
 }
 
@@ -192,7 +195,7 @@ static void lists_of_keys(void **state) {
         }
     }
     pith__arena_free(&arena);
-    pith_relational_close(model);
+    pith_relational_destroy(model);
     pith_database_close(db);
 }
 

@@ -221,7 +221,7 @@ static void check_gradient(pith_database *db, uint32_t table, const char *column
     task.table = table;
     task.rank = rank;
     pith__arena_init(&arena, &pith__allocator_default);
-    assert_int_equal(pith__target_make(&target, r, &task, &arena, &err), PITH_OK);
+    assert_int_equal(pith__target_make(&target, r, &task, NULL, &arena, &err), PITH_OK);
     shape.outputs = target.outputs;
     assert_int_equal(pith__network_make(&n, &shape, 11, &arena, &err), PITH_OK);
     assert_true(pith__pack_begin(&pack, &arena, 3, &options));
@@ -230,8 +230,8 @@ static void check_gradient(pith_database *db, uint32_t table, const char *column
     float *d = pith__arena_array(&arena, n.size, sizeof *d);
     uint32_t *slots = pith__arena_alloc(&arena, r->string_count * sizeof *slots);
     memset(slots, 0xFF, r->string_count * sizeof *slots);
-    assert_true(
-        pith__network_run(answers, d, losses, &n, r, &target, &pack, &options, slots, &arena));
+    assert_true(pith__network_run(answers, d, losses, &n, r, &target, &pack, &options, slots, NULL,
+                                  &arena));
     plain p = { &n, &pack, r, &target, calloc(n.size, sizeof *p.w) };
     for (size_t i = 0; i < n.size; i++) p.w[i] = n.w[i];
     const double loss = plain_loss(plain_answers, &p);

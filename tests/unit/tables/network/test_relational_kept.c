@@ -20,7 +20,7 @@ typedef struct test_bytes {
     size_t size;
 } test_bytes;
 
-static int bytes_take(void *user, const void *data, size_t size) {
+static int32_t bytes_take(void *user, const void *data, size_t size) {
     test_bytes *b = user;
     assert_true(b->size + size <= BYTES_MOST);
     if (!b->data) b->data = malloc(BYTES_MOST);
@@ -85,19 +85,20 @@ static pith_relational *model_of(const pith_database *db, const char *task) {
     pith_error err = PITH_ERROR_INIT;
     pith_relational *model;
     double loss;
-    if (pith_relational_create(&model, db, task, config, 3, &err) ||
-        pith_relational_train(&loss, model, 3, 1, NULL, &err))
+    if (pith_relational_create(&model, db, task, config, 3, NULL, &err) ||
+        pith_relational_train(&loss, model, 3, CALL(1), &err))
         fail_msg("%s", err.message);
     return model;
 }
 
 static int answer(float *answers, pith_relational *model) {
     pith_error err = PITH_ERROR_INIT;
-    pith_relational_state state;
+    pith_relational_state state = PITH_RELATIONAL_STATE_INIT;
     uint32_t rows[ASKED];
     for (uint32_t i = 0; i < ASKED; i++) rows[i] = i * 3;
     pith_relational_get_state(&state, model);
-    if (pith_relational_predict(answers, model, rows, ASKED, 1, &err)) fail_msg("%s", err.message);
+    if (pith_relational_predict(answers, model, rows, ASKED, CALL(1), &err))
+        fail_msg("%s", err.message);
     return ASKED * state.outputs;
 }
 
@@ -122,34 +123,35 @@ static void same_answers(void **unused) {
         pith_relational *model = model_of(db, tasks[t]), *again;
         test_bytes kept = { NULL, 0 }, saved = { NULL, 0 };
         float before[ASKED * 3], after[ASKED * 3];
-        assert_int_equal(pith_relational_keep(model, bytes_take, &kept, &err), PITH_OK);
-        assert_int_equal(pith_relational_save(model, bytes_take, &saved, &err), PITH_OK);
+        assert_int_equal(pith_relational_keep(model, WRITER(bytes_take, &kept), &err), PITH_OK);
+        assert_int_equal(pith_relational_save(model, WRITER(bytes_take, &saved), &err), PITH_OK);
         pith_database *own = opened(&kept);
         assert_non_null(own);
         /* What the file says of its own rows does not count. */
         for (uint32_t c = 0; c < later->rdb.tables[1].column_count; c++)
             later->rdb.tables[1].columns[c].mean += 5;
-        assert_int_equal(pith_database_follow(later, own, &err), PITH_OK);
+        assert_int_equal(pith_database_follow(later, own, NULL, &err), PITH_OK);
         pith_database_close(own);
-        assert_int_equal(pith_relational_load(&again, later, saved.data, saved.size, &err),
+        assert_int_equal(pith_relational_load(&again, later, saved.data, saved.size, NULL, &err),
                          PITH_OK);
         for (int32_t k = -1; k < PITH_BASELINE_COUNT; k++) {
             test_bytes baseline = { NULL, 0 };
-            assert_int_equal(pith_relational_answer_by(model, k, 1, &err), PITH_OK);
+            assert_int_equal(pith_relational_answer_by(model, k, CALL(1), &err), PITH_OK);
             if (k >= 0) {
-                assert_int_equal(pith_relational_save_baseline(model, bytes_take, &baseline, &err),
-                                 PITH_OK);
                 assert_int_equal(
-                    pith_relational_load_baseline(again, baseline.data, baseline.size, 1, &err),
+                    pith_relational_save_baseline(model, WRITER(bytes_take, &baseline), &err),
                     PITH_OK);
+                assert_int_equal(pith_relational_load_baseline(again, baseline.data, baseline.size,
+                                                               CALL(1), &err),
+                                 PITH_OK);
             }
             const int n = answer(before, model);
             assert_int_equal(answer(after, again), n);
             assert_memory_equal(before, after, (size_t)n * sizeof *before);
             free(baseline.data);
         }
-        pith_relational_close(again);
-        pith_relational_close(model);
+        pith_relational_destroy(again);
+        pith_relational_destroy(model);
         pith_database_close(db);
         pith_database_close(later);
         free(kept.data);
@@ -183,14 +185,16 @@ static void mutants_of_baselines(void **unused) {
     int good = 0;
     for (int32_t k = 1; k < PITH_BASELINE_COUNT; k++) {
         test_bytes whole = { NULL, 0 }, broken = { malloc(BYTES_MOST), 0 };
-        assert_int_equal(pith_relational_answer_by(model, k, 1, &err), PITH_OK);
-        assert_int_equal(pith_relational_save_baseline(model, bytes_take, &whole, &err), PITH_OK);
+        assert_int_equal(pith_relational_answer_by(model, k, CALL(1), &err), PITH_OK);
+        assert_int_equal(pith_relational_save_baseline(model, WRITER(bytes_take, &whole), &err),
+                         PITH_OK);
         for (int i = 0; i < MUTANTS / 4; i++) {
             break_some(&broken, &whole, 24);
             if (broken.size < 8) continue;
             const uint64_t hash = pith__hash_of(broken.data, broken.size - 8);
             memcpy(broken.data + broken.size - 8, &hash, 8);
-            if (pith_relational_load_baseline(model, broken.data, broken.size, 1, &err)) continue;
+            if (pith_relational_load_baseline(model, broken.data, broken.size, CALL(1), &err))
+                continue;
             answer(answers, model);
             good++;
         }
@@ -199,7 +203,7 @@ static void mutants_of_baselines(void **unused) {
     }
     print_message("%d of %d still answer\n", good, MUTANTS);
     assert_true(good > 0);
-    pith_relational_close(model);
+    pith_relational_destroy(model);
     pith_database_close(db);
 }
 
@@ -211,8 +215,8 @@ static void mutants_of_kept(void **unused) {
     test_bytes kept = { NULL, 0 }, saved = { NULL, 0 }, broken = { malloc(BYTES_MOST), 0 };
     float answers[ASKED * PITH_TARGET_CLASSES];
     int good = 0;
-    assert_int_equal(pith_relational_keep(model, bytes_take, &kept, &err), PITH_OK);
-    assert_int_equal(pith_relational_save(model, bytes_take, &saved, &err), PITH_OK);
+    assert_int_equal(pith_relational_keep(model, WRITER(bytes_take, &kept), &err), PITH_OK);
+    assert_int_equal(pith_relational_save(model, WRITER(bytes_take, &saved), &err), PITH_OK);
     for (int i = 0; i < MUTANTS / 4; i++) {
         pith_relational *again = NULL;
         pith__rdb_header h;
@@ -222,18 +226,18 @@ static void mutants_of_kept(void **unused) {
         h.checksum = pith__hash_of(broken.data + sizeof h, broken.size - sizeof h);
         memcpy(broken.data, &h, sizeof h);
         pith_database *own = opened(&broken), *later = own ? parcels() : NULL;
-        if (own && !pith_database_follow(later, own, &err) &&
-            !pith_relational_load(&again, later, saved.data, saved.size, &err)) {
+        if (own && !pith_database_follow(later, own, NULL, &err) &&
+            !pith_relational_load(&again, later, saved.data, saved.size, NULL, &err)) {
             answer(answers, again);
             good++;
         }
-        pith_relational_close(again);
+        pith_relational_destroy(again);
         pith_database_close(own);
         pith_database_close(later);
     }
     print_message("%d of %d still answer\n", good, MUTANTS / 4);
     assert_true(good > 0);
-    pith_relational_close(model);
+    pith_relational_destroy(model);
     pith_database_close(db);
     free(kept.data);
     free(saved.data);
@@ -262,6 +266,7 @@ static void memory_give(void *user, void *memory) {
 static pith_status everything(const char *path, const test_bytes *kept, const test_bytes *saved,
                               test_memory *memory, pith_error *err) {
     const pith_allocator allocator = { memory_take, memory_give, memory };
+    const pith_call call = { .size = sizeof call, .allocator = &allocator };
     pith_database *db = NULL, *own = NULL;
     pith_relational *model = NULL;
     test_bytes again = { NULL, 0 }, baseline = { NULL, 0 };
@@ -270,16 +275,16 @@ static pith_status everything(const char *path, const test_bytes *kept, const te
     FILE *f = fopen(name, "wb");
     assert_int_equal(fwrite(kept->data, 1, kept->size, f), kept->size);
     fclose(f);
-    pith_status status = pith_database_open(&db, path, &allocator, err);
-    if (!status) status = pith_database_open(&own, name, &allocator, err);
-    if (!status) status = pith_database_follow(db, own, err);
-    if (!status) status = pith_relational_load(&model, db, saved->data, saved->size, err);
-    if (!status) status = pith_relational_keep(model, bytes_take, &again, err);
-    if (!status) status = pith_relational_answer_by(model, 1, 1, err);
-    if (!status) status = pith_relational_save_baseline(model, bytes_take, &baseline, err);
+    pith_status status = pith_database_open(&db, path, &call, err);
+    if (!status) status = pith_database_open(&own, name, &call, err);
+    if (!status) status = pith_database_follow(db, own, NULL, err);
+    if (!status) status = pith_relational_load(&model, db, saved->data, saved->size, NULL, err);
+    if (!status) status = pith_relational_keep(model, WRITER(bytes_take, &again), err);
+    if (!status) status = pith_relational_answer_by(model, 1, CALL(1), err);
+    if (!status) status = pith_relational_save_baseline(model, WRITER(bytes_take, &baseline), err);
     if (!status)
-        status = pith_relational_load_baseline(model, baseline.data, baseline.size, 1, err);
-    pith_relational_close(model);
+        status = pith_relational_load_baseline(model, baseline.data, baseline.size, CALL(1), err);
+    pith_relational_destroy(model);
     pith_database_close(own);
     pith_database_close(db);
     unlink(name);
@@ -296,8 +301,8 @@ static void failing_memory(void **unused) {
     test_bytes kept = { NULL, 0 }, saved = { NULL, 0 };
     test_memory memory = { 0 };
     char path[400];
-    assert_int_equal(pith_relational_keep(model, bytes_take, &kept, &err), PITH_OK);
-    assert_int_equal(pith_relational_save(model, bytes_take, &saved, &err), PITH_OK);
+    assert_int_equal(pith_relational_keep(model, WRITER(bytes_take, &kept), &err), PITH_OK);
+    assert_int_equal(pith_relational_save(model, WRITER(bytes_take, &saved), &err), PITH_OK);
     snprintf(path, sizeof path, "%s/post.rdb", test_directory());
     if (test_make(test_directory(), path, &err)) fail_msg("%s", err.message);
     if (everything(path, &kept, &saved, &memory, &err)) fail_msg("%s", err.message);
@@ -309,7 +314,7 @@ static void failing_memory(void **unused) {
         assert_int_equal(memory.used, 0);
     }
     print_message("%zu allocations\n", calls);
-    pith_relational_close(model);
+    pith_relational_destroy(model);
     pith_database_close(db);
     free(kept.data);
     free(saved.data);

@@ -61,7 +61,7 @@ static pith_status make(const char *list, const char *path, pith_error *err) {
     snprintf(schema, sizeof schema, "%s/tasks.json", test_directory());
     options.schema = schema;
     f = fopen(path ? path : "/dev/null", "wb");
-    const pith_status status = pith_database_make(SHOP, &options, test_write_file, f, err);
+    const pith_status status = pith_database_make(SHOP, &options, WRITER(test_write_file, f), err);
     fclose(f);
     return status;
 }
@@ -149,14 +149,14 @@ static void late_labels(void **state) {
 static pith_relational_metrics learn(const pith_database *db, const char *task, int steps,
                                      pith_relational **model) {
     pith_error err = PITH_ERROR_INIT;
-    pith_relational_metrics m;
+    pith_relational_metrics m = PITH_RELATIONAL_METRICS_INIT;
     char config[200];
     double loss;
     snprintf(config, sizeof config, "{\"steps\": %d, \"warmup\": 10, \"width\": 8, \"cells\": 100}",
              steps);
-    if (pith_relational_create(model, db, task, config, 3, &err) ||
-        pith_relational_train(&loss, *model, steps, 2, NULL, &err) ||
-        pith_relational_evaluate(&m, *model, PITH_SPLIT_OF_TEST, 2, &err))
+    if (pith_relational_create(model, db, task, config, 3, NULL, &err) ||
+        pith_relational_train(&loss, *model, steps, CALL(2), &err) ||
+        pith_relational_evaluate(&m, *model, PITH_SPLIT_OF_TEST, CALL(2), &err))
         fail_msg("%s", err.message);
     return m;
 }
@@ -166,7 +166,7 @@ static void classes(void **state) {
     pith_error err = PITH_ERROR_INIT;
     pith_database *db = shop();
     pith_relational *model;
-    pith_relational_state about;
+    pith_relational_state about = PITH_RELATIONAL_STATE_INIT;
     const pith_relational_metrics m = learn(db, "category", 80, &model);
     pith_relational_get_state(&about, model);
     assert_int_equal(about.target, PITH_TARGET_CLASS);
@@ -177,8 +177,8 @@ static void classes(void **state) {
                 isnan(m.auroc[0]));
     float answers[3 * 8], alone[8];
     const uint32_t rows[] = { 7, 4000, 12 };
-    assert_int_equal(pith_relational_predict(answers, model, rows, 3, 2, &err), PITH_OK);
-    assert_int_equal(pith_relational_predict(alone, model, rows + 1, 1, 1, &err), PITH_OK);
+    assert_int_equal(pith_relational_predict(answers, model, rows, 3, CALL(2), &err), PITH_OK);
+    assert_int_equal(pith_relational_predict(alone, model, rows + 1, 1, CALL(1), &err), PITH_OK);
     assert_memory_equal(alone, answers + 8, sizeof alone);
     for (int i = 0; i < 3; i++) {
         double sum = 0;
@@ -190,18 +190,18 @@ static void classes(void **state) {
     assert_true(first.size && memcmp(first.data, second.data, first.size) < 0 &&
                 !memchr(first.data, ' ', first.size));
     assert_null(pith_relational_class(model, 8).data);
-    pith_relational_close(model);
+    pith_relational_destroy(model);
     /* The baselines of classes: trees see the order, and so are right. */
     pith_relational_metrics trees, entity, constant;
     const pith__rdb_task *task = task_named(&db->rdb, "pieces");
     assert_int_equal(pith__baseline_measure(&constant, &db->rdb, task, PITH_BASELINE_CONSTANT,
-                                            PITH_TEST, 2, &pith__allocator_default, &err),
+                                            PITH_TEST, WORK(2), &pith__allocator_default, &err),
                      PITH_OK);
     assert_int_equal(pith__baseline_measure(&entity, &db->rdb, task, PITH_BASELINE_ENTITY,
-                                            PITH_TEST, 2, &pith__allocator_default, &err),
+                                            PITH_TEST, WORK(2), &pith__allocator_default, &err),
                      PITH_OK);
     assert_int_equal(pith__baseline_measure(&trees, &db->rdb, task, PITH_BASELINE_PARENTS,
-                                            PITH_TEST, 2, &pith__allocator_default, &err),
+                                            PITH_TEST, WORK(2), &pith__allocator_default, &err),
                      PITH_OK);
     assert_true(fabs(constant.logloss[0] - constant.constant_logloss) < 1e-9);
     print_message("pieces: constant %.3f, entity %.3f, trees %.3f\n", constant.logloss[0],
@@ -219,7 +219,7 @@ static void ranks(void **state) {
     pith__arena arena;
     pith__arena_init(&arena, &pith__allocator_default);
     const pith__rdb_task *task = task_named(&db->rdb, "rank");
-    assert_int_equal(pith__target_make(&target, &db->rdb, task, &arena, &err), PITH_OK);
+    assert_int_equal(pith__target_make(&target, &db->rdb, task, NULL, &arena, &err), PITH_OK);
     assert_int_equal(target.kind, PITH_TARGET_RANK);
     double sum = 0;
     int n = 0;
@@ -238,14 +238,14 @@ static void ranks(void **state) {
     print_message("query: mae %.3f, constant %.3f, spearman %.3f\n", m.mae[0], m.constant_mae,
                   m.spearman[0]);
     assert_true(m.spearman[0] > 0.3 && m.spearman[1] < m.spearman[0] && m.mae[0] < m.constant_mae);
-    pith_relational_close(model);
+    pith_relational_destroy(model);
     learn(db, "rank", 3, &model);
     float answers[50];
     uint32_t rows[50];
     for (uint32_t i = 0; i < 50; i++) rows[i] = 20000 + i;
-    assert_int_equal(pith_relational_predict(answers, model, rows, 50, 2, &err), PITH_OK);
+    assert_int_equal(pith_relational_predict(answers, model, rows, 50, CALL(2), &err), PITH_OK);
     for (int i = 0; i < 50; i++) assert_true(answers[i] >= 0 && answers[i] <= 1);
-    pith_relational_close(model);
+    pith_relational_destroy(model);
     pith_database_close(db);
 }
 
@@ -262,7 +262,8 @@ static void nothing_later_counts(void **state) {
         const uint32_t all = r->tables[task->table].rows;
         pith_relational *model;
         int changed = 0;
-        if (pith_relational_create(&model, db, names[k], "{\"cells\": 300, \"width\": 8}", 7, &err))
+        if (pith_relational_create(&model, db, names[k], "{\"cells\": 300, \"width\": 8}", 7, NULL,
+                                   &err))
             fail_msg("%s", err.message);
         for (uint32_t i = 0; i < 200; i++) {
             float before[PITH_TARGET_CLASSES], after[PITH_TARGET_CLASSES],
@@ -270,19 +271,19 @@ static void nothing_later_counts(void **state) {
             const uint32_t row = all / 3 + i * (all * 2 / 3 / 200);
             const int64_t asked = pith__rdb_asked_at(r, task, row);
             const size_t size = (size_t)model->target.outputs * sizeof *before;
-            assert_int_equal(pith__trainer_answer(before, model, &row, 1, 1, &err), PITH_OK);
+            assert_int_equal(pith__trainer_answer(before, model, &row, 1, WORK(1), &err), PITH_OK);
             spoil(r, task, row, asked, false);
-            assert_int_equal(pith__trainer_answer(after, model, &row, 1, 1, &err), PITH_OK);
+            assert_int_equal(pith__trainer_answer(after, model, &row, 1, WORK(1), &err), PITH_OK);
             spoil(r, task, row, asked, false);
             if (memcmp(before, after, size) != 0) fail_msg("task %s, row %u", names[k], row);
             spoil(r, task, row, asked, true);
-            assert_int_equal(pith__trainer_answer(earlier, model, &row, 1, 1, &err), PITH_OK);
+            assert_int_equal(pith__trainer_answer(earlier, model, &row, 1, WORK(1), &err), PITH_OK);
             spoil(r, task, row, asked, true);
             changed += memcmp(before, earlier, size) != 0;
         }
         print_message("%s: earlier labels change %d of 200\n", names[k], changed);
         assert_true(changed > 150);
-        pith_relational_close(model);
+        pith_relational_destroy(model);
     }
     pith_database_close(db);
 }
@@ -352,7 +353,7 @@ static void wrong_tasks(void **state) {
                  counts[i]);
         if (make(text, path, &err) || pith_database_open(&db, path, NULL, &err))
             fail_msg("%s", err.message);
-        assert_int_not_equal(pith_relational_create(&model, db, "t", NULL, 0, &err), PITH_OK);
+        assert_int_not_equal(pith_relational_create(&model, db, "t", NULL, 0, NULL, &err), PITH_OK);
         if (!strstr(err.message, messages[i])) fail_msg("%s", err.message);
         pith_database_close(db);
         unlink(path);

@@ -13,6 +13,9 @@
 #include "text/models/bpe_longest.h"
 #include "text/tokenizer.h"
 
+/* Of a call that nothing stops. */
+static pith__encoding enc;
+
 static unsigned draw(unsigned *random, unsigned below) {
     *random = *random * 1664525u + 1013904223u;
     return (*random >> 8) % below;
@@ -60,7 +63,7 @@ static void test_merging(void **state) {
             if (known) continue;
             merges[merge_count++] = (pith__merge){ left, right, ids++ };
         }
-        assert_int_equal(pith__merges_build(&table, merges, merge_count, &arena, &err), PITH_OK);
+        assert_int_equal(pith__merges_build(&table, merges, merge_count, &arena, NULL, &err), PITH_OK);
         pith__symbol fast[LONGEST], slow[LONGEST];
         size_t count = 1 + (size_t)round % LONGEST;
         for (size_t i = 0; i < count; i++)
@@ -117,9 +120,9 @@ static void make_tables(pith__merges *merges, pith__bpe_longest *b, const pith__
     for (int32_t i = 0; i < letter_count; i++)
         symbols[i] = (pith__bpe_letter){ pith__str_of(letters[i]), i };
     *b = (pith__bpe_longest){ .splits = NULL };
-    assert_int_equal(pith__merges_build(merges, list, count, arena, &err), PITH_OK);
+    assert_int_equal(pith__merges_build(merges, list, count, arena, NULL, &err), PITH_OK);
     assert_int_equal(pith__bpe_longest_build(b, merges, symbols, (size_t)letter_count, ids, arena,
-                                             &scratch, &err),
+                                             &scratch, NULL, &err),
                      PITH_OK);
     pith__arena_free(&scratch);
 }
@@ -148,7 +151,7 @@ static void test_longest_matches(void **state) {
                 wanted[i] = (pith__symbol){ (int32_t)draw(&random, (unsigned)letter_count), 1 };
                 text[i] = letters[wanted[i].id][0];
             }
-            size_t n = pith__bpe_longest_encode(&b, &merges, (pith_str){ text, size }, found, dead);
+            size_t n = pith__bpe_longest_encode(&b, &merges, (pith_str){ text, size }, found, dead, &enc);
             size_t slowly = merge_slowly(d.merges, d.merge_count, wanted, size);
             all++;
             given_up += n == 0;
@@ -180,19 +183,19 @@ static void test_matches_that_cannot_be(void **state) {
     make_tables(&merges, &b, twice, 2, letters, 3, 4, &arena);
     assert_null(b.splits);
     make_tables(&merges, &b, twice, 1, letters, 3, 4, &arena);
-    assert_int_equal(pith__bpe_longest_encode(&b, &merges, PITH_STR("abc"), few, dead), 2);
-    assert_int_equal(pith__bpe_longest_encode(&b, &merges, PITH_STR("abx"), few, dead), 0);
+    assert_int_equal(pith__bpe_longest_encode(&b, &merges, PITH_STR("abc"), few, dead, &enc), 2);
+    assert_int_equal(pith__bpe_longest_encode(&b, &merges, PITH_STR("abx"), few, dead, &enc), 0);
     /* "ab", "aab", "aaab" …: every place of a text of a's goes far down the trie for one letter. */
     pith__merge deep[DEEP];
     for (int32_t i = 0; i < DEEP; i++) deep[i] = (pith__merge){ 0, i ? 2 + i : 1, 3 + i };
     make_tables(&merges, &b, deep, DEEP, letters, 3, 3 + DEEP, &arena);
     assert_non_null(b.splits);
     memset(text, 'a', SIZE);
-    assert_int_equal(pith__bpe_longest_encode(&b, &merges, (pith_str){ text, SIZE }, symbols, dead),
+    assert_int_equal(pith__bpe_longest_encode(&b, &merges, (pith_str){ text, SIZE }, symbols, dead, &enc),
                      0);
     text[DEEP / 2] = 'b';
     assert_int_equal(
-        pith__bpe_longest_encode(&b, &merges, (pith_str){ text, DEEP / 2 + 1 }, symbols, dead), 1);
+        pith__bpe_longest_encode(&b, &merges, (pith_str){ text, DEEP / 2 + 1 }, symbols, dead, &enc), 1);
     pith__arena_free(&arena);
     free(symbols);
     free(text);
@@ -287,7 +290,7 @@ static void test_threads(void **state) {
             pith__arena arena;
             pith_tokenizer *tokenizer;
             pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
-            options.threads = k ? 4 : 1;
+            options.call.threads = k ? 4 : 1;
             pith__arena_init(&arena, &pith__allocator_default);
             assert_int_equal(pith__tokenizer_load_bytes(&tokenizer, (pith_str){ json, size }, NULL,
                                                         &arena, &err),
