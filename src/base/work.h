@@ -38,6 +38,7 @@ static inline pith__work pith__work_of(pith__work_own *own, const pith_call *cal
 static inline pith_status pith__work_take(pith__work *work, pith__work_own *own,
                                           const pith_call *call, pith_error *err) {
     pith_call taken = PITH_CALL_INIT;
+    *work = (pith__work){ .threads = 0 };
     PITH_TAKE_OPTIONS(taken, call, err);
     *work = pith__work_of(own, &taken);
     return pith__stop_check(work->stop, err);

@@ -203,7 +203,7 @@ static pith_status follow_known(const pith__rdb *rdb, const pith__rdb *kept, pit
  * they were. The later database changes only when nothing can fail any more. */
 pith_status pith__rdb_follow(pith__rdb *rdb, const pith__rdb *kept, pith__stop *stop,
                              pith_error *err) {
-    pith__rdb_task *task;
+    pith__rdb_task *task = NULL;
     if (!kept->kept || kept->task_count != 1)
         return pith__fail(err, PITH_ERR_ARGUMENT, "this is not what a model keeps of its database");
     PITH_TRY(follow_tables(rdb, kept, err));

@@ -256,7 +256,7 @@ static pith_status row_write(row_graph *g, const pith_writer *writer, pith_error
                                     .producer_version = pith_version(),
                                     .opsets = &opset,
                                     .opset_count = 1 };
-    return pith__onnx_write_model(&file, &(pith__onnx_sinks){ writer, NULL }, g->arena, err);
+    return pith__onnx_write_model(&file, &(pith__onnx_sinks){ .model = writer }, g->arena, err);
 }
 
 pith_status pith__relational_onnx_write(const pith_relational *r, const pith_writer *writer,
