@@ -17,7 +17,7 @@ static void fuzz_tokenizer(pith_str bytes, pith__arena *arena) {
     if (bytes.size < 4 || memcmp(bytes.data, "GGUF", 4) != 0) return;
     if (pith__tokenizer_load_bytes(&tokenizer, bytes, NULL, arena, NULL)) return;
     if (!pith__tokenizer_encode(&tokens, tokenizer, PITH_STR("a B caf\xC3\xA9, 12"), NULL, NULL,
-                                NULL))
+                                NULL, NULL))
         pith_tokens_free(&tokens);
     pith__tokenizer_unload(tokenizer);
 }

@@ -29,7 +29,7 @@ static pith_status parse(pith__wire_build *model, const char *text, size_t size,
     pith__arena scratch;
     *model = (pith__wire_build){ .allocator = &pith__allocator_default };
     pith__arena_init(&scratch, &pith__allocator_default);
-    pith_status status = pith__onnx_parse(model, (pith_str){ text, size }, &scratch, err);
+    pith_status status = pith__onnx_parse(model, (pith_str){ text, size }, NULL, &scratch, err);
     pith__arena_free(&scratch);
     return status;
 }
@@ -37,7 +37,7 @@ static pith_status parse(pith__wire_build *model, const char *text, size_t size,
 static pith_status print(gathered *g, const char *model, size_t size, pith_error *err) {
     pith__arena scratch;
     const pith_writer writer = { .write = gather, .user = g };
-    pith__syntax_sink sink = { .writer = &writer };
+    pith__syntax_sink sink = { .out = { &writer, false } };
     pith__arena_init(&scratch, &pith__allocator_default);
     pith_status status = pith__onnx_print(&sink, (pith_str){ model, size }, &scratch, err);
     pith__arena_free(&scratch);
