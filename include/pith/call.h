@@ -33,7 +33,10 @@ typedef struct pith_call {
                                    call then ends with PITH_ERR_CANCELLED. NULL: no flag */
     int32_t (*stop)(void *user); /* asked every few milliseconds, on the calling thread only;
                                     non-zero ends the call with PITH_ERR_CANCELLED. It must not
-                                    call the library. NULL: nobody is asked */
+                                    call the library. NULL: nobody is asked. While a host's pool
+                                    (pith_executor) has the calling thread, only in parts that it
+                                    runs there. A step of a custom operator, and the decoding of one
+                                    picture, are not ended within */
     void (*progress)(void *user, const char *what, uint64_t done, uint64_t total); /* told how far
                                     long work is, on the calling thread: `what` names the step, such
                                     as "weights", and is valid during the call; total 0: not known.
@@ -52,8 +55,8 @@ PITH_API uint64_t pith_clock_now(void);
 /* ---- threads of the process ---- */
 
 /* The number of threads of calls whose options say 0, of the whole process; 0: all CPUs that the
- * process may use. Error: PITH_ERR_ARGUMENT for less than 0 or more than 512. Thread-safe; calls
- * that are running keep theirs. */
+ * process may use. Errors: PITH_ERR_ARGUMENT for less than 0 or more than 512; PITH_ERR_UNSUPPORTED
+ * for more than 1 in a build without threads. Thread-safe; calls that are running keep theirs. */
 PITH_API pith_status pith_set_threads(int32_t threads, pith_error *err);
 
 /* If pin is 1, each thread that the library creates from now on is pinned to one CPU of the
@@ -63,28 +66,34 @@ PITH_API pith_status pith_set_threads(int32_t threads, pith_error *err);
 PITH_API void pith_pin_threads(int32_t pin);
 
 /* How long an idle thread of the library looks for work before it sleeps, in microseconds; 0: it
- * sleeps at once; -1: the default, a few hundred. Spinning makes short calls faster and costs the
- * time that other programs could use. Thread-safe. */
+ * sleeps at once; a negative number: the default, a few hundred. Spinning makes short calls faster
+ * and costs time that other programs could use. Thread-safe. */
 PITH_API void pith_set_spin(int32_t microseconds);
 
-/* Ends the library's threads; they are created again when a call needs them. Call it before a fork,
- * before the library is unloaded, or where idle threads are not wanted. Error: PITH_ERR_BUSY if a
- * call is running. Thread-safe. */
+/* Ends the library's threads, which are gone when it returns; they are created again when a call
+ * needs them. Call it before a fork, before the library is unloaded, or where idle threads are not
+ * wanted. In a build without threads it does nothing. Error: PITH_ERR_BUSY if a call has work on
+ * the threads. Thread-safe. */
 PITH_API pith_status pith_stop_threads(pith_error *err);
 
-/* Work that a host's thread pool does: run calls task(context, part) for each part from 0 to
+/* Work that a host's thread pool does: run calls task(context, part) once for each part from 0 to
  * parts - 1, on any threads, in any order, at the same time or one after the other, and returns
- * when all are done. It may run parts on the calling thread. width: the most that may run at the
- * same time. */
+ * when all are done. It may run parts on the calling thread. There are as many parts as threads are
+ * wanted, at most 512; each takes work until none is left, so a part that begins late finds little
+ * to do. Threads need 1 MiB of stack. A part makes no runs of its own. width: the most that may
+ * run at the same time. */
 typedef struct pith_executor {
     void (*run)(void *user, void (*task)(void *context, size_t part), void *context, size_t parts,
                 int32_t width);
     void *user; /* passed to run */
 } pith_executor;
 
-/* From now on the library creates no threads; what it would give to them goes to this pool. The
- * struct is copied. NULL: the library's own threads again. Results keep their bits. Error:
- * PITH_ERR_BUSY if a call is running. Thread-safe. */
+/* From now on the library creates no threads; what it would give to them goes to this pool. Those
+ * that it has sleep; pith_stop_threads ends them. The struct is copied, and what it points to must
+ * live until another one has taken its place. NULL: the library's own threads again. Results keep
+ * their bits. A child of fork keeps the pool. In a build without threads it has no effect. Errors:
+ * PITH_ERR_ARGUMENT if there is no run; PITH_ERR_BUSY if a call has work on the threads.
+ * Thread-safe. */
 PITH_API pith_status pith_set_executor(const pith_executor *executor, pith_error *err);
 
 /* ---- where results go ---- */
