@@ -394,8 +394,10 @@ static void threads_run(pith__task *task, void *context, size_t parts, int threa
  * the system knows it no more. */
 static void await_end(pid_t id) {
     const struct timespec pause = { .tv_nsec = 50000 };
-    for (int i = 0; i < 20000 && !syscall(SYS_tgkill, getpid(), id, 0); i++)
+    for (int i = 0; i < 20000; i++) {
+        if (syscall(SYS_tgkill, getpid(), id, 0)) return;
         nanosleep(&pause, NULL);
+    }
 }
 
 static bool threads_stop(void) {
