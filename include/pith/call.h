@@ -27,9 +27,9 @@ typedef struct pith_call {
     int32_t reserved; /* 0 */
     /* Three ways to end a call early. It returns within 50 ms; handles stay usable, and what had
      * been finished before stays valid where the function says so. */
-    uint64_t deadline_ns;       /* a time of pith_clock_now: the call then ends with
+    uint64_t deadline_ns;        /* a time of pith_clock_now: the call then ends with
                                    PITH_ERR_DEADLINE. 0: none */
-    const volatile int *cancel; /* any thread, or a signal's handler, may set it to non-zero: the
+    const volatile int *cancel;  /* any thread, or a signal's handler, may set it to non-zero: the
                                    call then ends with PITH_ERR_CANCELLED. NULL: no flag */
     int32_t (*stop)(void *user); /* asked every few milliseconds, on the calling thread only;
                                     non-zero ends the call with PITH_ERR_CANCELLED. It must not
@@ -41,8 +41,8 @@ typedef struct pith_call {
                                     long work is, on the calling thread: `what` names the step, such
                                     as "weights", and is valid during the call; total 0: not known.
                                     Calls of less than a second may tell nothing. NULL: nobody is */
-    void *user;                 /* passed to stop and progress */
-    const pith_log *log;        /* receives warnings; NULL: they are dropped */
+    void *user;                      /* passed to stop and progress */
+    const pith_log *log;             /* receives warnings; NULL: they are dropped */
     struct pith_profile *profile;    /* records steps and phases; NULL: nothing is recorded */
     const pith_allocator *allocator; /* of handles and results that the call makes, which keep a
                                         copy of it. NULL: malloc and free, and mmap for large

@@ -9,6 +9,8 @@
 extern "C" {
 #endif
 
+/* Of the context, progress has no effect; profile records the phases of opening. threads counts for
+ * what opening packs. */
 typedef struct pith_export_options {
     pith_call call;
     int32_t opset;          /* of ai.onnx, 17 to 25; 0: the oldest of these that has the
@@ -29,8 +31,8 @@ typedef struct pith_export_options {
                                if the first would have more than 2 GB; NULL: such a model is an
                                error */
     int32_t data_always;    /* 1: the second file is written whatever the size */
-    int32_t contrib;                 /* 1: operators are fused to those of com.microsoft, as
-                        pith_optimize_options.contrib does */
+    int32_t contrib;        /* 1: operators are fused to those of com.microsoft, as
+                               pith_optimize_options.contrib does */
 } pith_export_options;
 
 #define PITH_EXPORT_OPTIONS_INIT PITH_OPTIONS_INIT(pith_export_options)
@@ -61,7 +63,8 @@ typedef struct pith_export_report {
  * Errors name the operator, the constant or the option at fault. Nothing is written before
  * everything that can fail but writing has been done. Thread-safe. */
 PITH_API pith_status pith_model_export(const char *model, const pith_export_options *options,
-                                       const pith_writer *writer, const pith_writer *data, pith_export_report *report, pith_error *err);
+                                       const pith_writer *writer, const pith_writer *data,
+                                       pith_export_report *report, pith_error *err);
 
 #ifdef __cplusplus
 }

@@ -61,6 +61,8 @@ typedef struct pith_image_details {
  * NULL is allowed. */
 PITH_API void pith_image_details_free(pith_image_details *details);
 
+/* Of the context, allocator and the ways to stop have an effect. A decoder of libpith_image.so or
+ * libpith_heif.so is not ended within a picture; what is done before and after it is. */
 typedef struct pith_image_options {
     pith_call call;
     int32_t channels;         /* 1, 3, 4: what is wanted; 0: 1 if the file is grey, 4 if it has
@@ -99,6 +101,7 @@ PITH_API pith_status pith_image_decode(pith_image *image, const void *data, size
 PITH_API pith_status pith_image_read(pith_image *image, const char *path,
                                      const pith_image_options *options, pith_error *err);
 
+/* Of the context, the ways to stop have an effect. */
 typedef struct pith_image_encode_options {
     pith_call call;
     const char *format;                /* "jpeg", "png" or "webp"; NULL: "png" */
@@ -110,9 +113,8 @@ typedef struct pith_image_encode_options {
 
 #define PITH_IMAGE_ENCODE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_image_encode_options)
 
-/* Writes a picture as a file of this format. write receives its bytes in order, in any number of
- * calls on the calling thread; if it returns non-zero, the call ends with PITH_ERR_IO. JPEG loses
- * alpha; grey becomes RGB in WebP. No orientation is written. WebP has the resolution as EXIF.
+/* Writes a picture as a file of this format. JPEG loses alpha; grey becomes RGB in WebP. No
+ * orientation is written. WebP has the resolution as EXIF.
  * PITH_ERR_UNSUPPORTED: the format, or a picture that is too large for it. PITH_ERR_ARGUMENT: a
  * profile for other channels than those that are written. */
 PITH_API pith_status pith_image_encode(const pith_image *image,
@@ -135,13 +137,14 @@ typedef enum pith_image_filter {
 
 /* The size of the result is given in one of three ways: width and height; shortest_edge, with
  * longest_edge as a limit of the other edge if it is not 0; longest_edge alone. Edges keep the
- * picture's proportions: the other edge is rounded down, as in transformers. */
+ * picture's proportions: the other edge is rounded down, as in transformers. Of the context,
+ * allocator and the ways to stop have an effect. */
 typedef struct pith_image_resize_options {
     pith_call call;
     int32_t width, height;
     int32_t shortest_edge, longest_edge;
-    int32_t filter;                  /* pith_image_filter */
-    uint64_t max_pixels;             /* of the result; 0: PITH_IMAGE_MAX_PIXELS */
+    int32_t filter;      /* a pith_image_filter */
+    uint64_t max_pixels; /* of the result; 0: PITH_IMAGE_MAX_PIXELS */
 } pith_image_resize_options;
 
 #define PITH_IMAGE_RESIZE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_image_resize_options)

@@ -16,16 +16,16 @@ extern "C" {
 typedef struct pith_port {
     size_t size;
     const char *name;
-    int32_t dtype;               /* a pith_dtype, or PITH_SEQUENCE or PITH_NONE (an optional) */
-    int32_t rank;                /* number of dimensions; -1: unknown */
-    int64_t dims[PITH_MAX_RANK]; /* the declared sizes; -1: any size. A run also accepts inputs of
+    int32_t dtype;                /* a pith_dtype, or PITH_SEQUENCE or PITH_NONE (an optional) */
+    int32_t rank;                 /* number of dimensions; -1: unknown */
+    int64_t dims[PITH_MAX_RANK];  /* the declared sizes; -1: any size. A run also accepts inputs of
                                     other sizes. */
-    const char *shape;           /* the shape as text, such as "[batch, sequence]"; "?" if the rank
+    const char *shape;            /* the shape as text, such as "[batch, sequence]"; "?" if the rank
                                     is unknown */
-    int32_t item_dtype;          /* dtype of the tensors in a sequence or optional; PITH_MAP_I64 or
+    int32_t item_dtype;           /* dtype of the tensors in a sequence or optional; PITH_MAP_I64 or
                                     PITH_MAP_STRING: it is a sequence of maps, or a map, which has
                                     dims[0] 2; 0 for a tensor */
-    int32_t optional;            /* 1: the input has a default and may be left out */
+    int32_t optional;             /* 1: the input has a default and may be left out */
     const char *const *dim_names; /* [rank]: the symbol of each dimension, such as "batch"; "" for a
                                      number, and where the file gives none */
 } pith_port;
@@ -128,11 +128,10 @@ PITH_API pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor
 /* Frees the value; NULL is allowed. */
 PITH_API void pith_value_close(pith_value_file *file);
 
-/* Writes a value as such a file holds it: `write` gets its bytes in order, in any number of calls.
- * kind is as above: PITH_NONE wraps the value in an OptionalProto, and an empty value (dtype
- * PITH_NONE) needs that. Items of a sequence that are maps are written as such. name may be NULL.
- * Returns PITH_ERR_ARGUMENT, before anything is written, if the value's bytes do not hold its
- * shape. Thread-safe. */
+/* Writes a value as such a file holds it. kind is as above: PITH_NONE wraps the value in an
+ * OptionalProto, and an empty value (dtype PITH_NONE) needs that. Items of a sequence that are maps
+ * are written as such. name may be NULL. Returns PITH_ERR_ARGUMENT, before anything is written, if
+ * the value's bytes do not hold its shape. Thread-safe. */
 PITH_API pith_status pith_value_write(const pith_tensor *value, const char *name, int32_t kind,
                                       const pith_writer *writer, pith_error *err);
 

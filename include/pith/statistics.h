@@ -89,10 +89,10 @@ typedef enum pith_statistics_form {
 /* Writes the numbers and what follows from them: pool_hit_ratio, buffer_reuse_ratio,
  * zero_copy_ratio, plan_reuse_ratio, device_success_ratio, allocation_mean_ns, batch_mean_tokens
  * and cpu_utilisation (CPU time / wall time / threads). A ratio whose denominator is 0 is null in
- * JSON and "-" in the table. write receives the text in pieces, in order, on the calling thread. */
+ * JSON and "-" in the table. */
 PITH_API pith_status pith_statistics_write(const pith_statistics *statistics,
-                                           pith_statistics_form form,
-                                           const pith_writer *writer, pith_error *err);
+                                           pith_statistics_form form, const pith_writer *writer,
+                                           pith_error *err);
 
 #ifdef __cplusplus
 }

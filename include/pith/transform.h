@@ -52,9 +52,9 @@ typedef struct pith_quantize_model_options {
                              256; 0: 32 */
     int32_t asymmetric;   /* of the block schemes, 1: each block has a zero point of its own */
     int32_t accuracy;     /* of the block schemes: accuracy_level of MatMulNBits, 1 to 4; 0: 4 with
-                             blocks of 4 bits, none with blocks of 8; -1: none. With 4, engines may take the
-                             inputs in 8 bits too, with a scale for each block, which Pith and ONNX
-                             Runtime do: faster, and hardly less exact than the weights */
+                             blocks of 4 bits, none with blocks of 8; -1: none. With 4, engines may
+                             take the inputs in 8 bits too, with a scale for each block, which Pith
+                             and ONNX Runtime do: faster, and hardly less exact than the weights */
     int32_t rows;         /* of int8, 1: each row of a matmul's inputs is quantised with a scale of
                              its own, so that a text's vector does not depend on the batch, and is
                              nearer to that of f32; slower. Adds ReduceMax, ReduceMin, Max, Sub,
@@ -77,14 +77,14 @@ typedef struct pith_quantize_model_options {
                               in pith_calibrate_options; NULL: texts are made up from the
                               vocabulary */
     size_t text_count;
-    const char *model_file;          /* as in pith_open_options; NULL: the best file there is */
-    const char *route;               /* as in pith_open_options; NULL: the model's default */
-    const char *data_name;           /* as in pith_export_options */
-    int32_t data_always;             /* as in pith_export_options */
-    int32_t ranges;                  /* of the scheme static: a pith_range_method */
-    float percentile;                /* with PITH_RANGE_PERCENTILE: above 50 and at most 100; 0:
+    const char *model_file;    /* as in pith_open_options; NULL: the best file there is */
+    const char *route;         /* as in pith_open_options; NULL: the model's default */
+    const char *data_name;     /* as in pith_export_options */
+    int32_t data_always;       /* as in pith_export_options */
+    int32_t ranges;            /* of the scheme static: a pith_range_method */
+    float percentile;          /* with PITH_RANGE_PERCENTILE: above 50 and at most 100; 0:
                                         99.99 */
-    const pith_tensor *inputs;       /* [input_sets, pith_input_count] with calibrate, of the scheme
+    const pith_tensor *inputs; /* [input_sets, pith_input_count] with calibrate, of the scheme
                                   static: tensors to run, in the order of the model's inputs, in
                                   place of texts; NULL: none */
     size_t input_sets;
@@ -120,17 +120,18 @@ typedef struct pith_quantize_model_report {
  *     A model without any is PITH_ERR_ARGUMENT, and so is a weight with a NaN or an infinity, which
  *     the message names.
  * Nothing is written before everything that can fail but writing has been done. Thread-safe. */
-PITH_API pith_status
-pith_model_quantize(const char *model, const pith_quantize_model_options *options,
-                    const pith_writer *writer, const pith_writer *data,
-                    pith_quantize_model_report *report, pith_error *err);
+PITH_API pith_status pith_model_quantize(const char *model,
+                                         const pith_quantize_model_options *options,
+                                         const pith_writer *writer, const pith_writer *data,
+                                         pith_quantize_model_report *report, pith_error *err);
 
 /* ---- fewer and faster operators ---- */
 
+/* Of the context, progress has no effect; profile records the phases of opening. */
 typedef struct pith_optimize_options {
     pith_call call;
-    int32_t level;    /* 0: 3. 1: constants folded, equal nodes and constants shared, what nothing reads
-                         cut off; 2: and operators fused that keep their arithmetic
+    int32_t level;    /* 0: 3. 1: constants folded, equal nodes and constants shared, what nothing
+                         reads cut off; 2: and operators fused that keep their arithmetic
                          (LayerNormalization, GELU, biases, residual sums); 3: and attention, and
                          BatchNormalization in convolutions. Opening a model has the same levels */
     int32_t standard; /* 1: only operators of ai.onnx are made; else those of com.microsoft, too,
@@ -160,7 +161,7 @@ typedef struct pith_optimize_options {
     /* called for each fusion (done 1), and for what was nearly one, with the reason (done 0); NULL:
      * nobody is told. The strings are valid during the call */
     void (*tell)(void *user, int32_t done, const char *what, const char *text);
-    void *tell_user;                 /* passed to tell */
+    void *tell_user; /* passed to tell */
     int32_t contrib; /* 1: all operators of com.microsoft are made that ONNX Runtime's own optimiser
                         makes, faster on a CPU or not: also EmbedLayerNormalization,
                         SkipLayerNormalization, RotaryEmbedding, and GroupQueryAttention. The last
@@ -195,7 +196,8 @@ typedef struct pith_optimize_report {
  *     the reason.
  * Nothing is written before everything that can fail but writing has been done. Thread-safe. */
 PITH_API pith_status pith_model_optimize(const char *model, const pith_optimize_options *options,
-                                         const pith_writer *writer, const pith_writer *data, pith_optimize_report *report, pith_error *err);
+                                         const pith_writer *writer, const pith_writer *data,
+                                         pith_optimize_report *report, pith_error *err);
 
 /* ---- text ---- */
 
@@ -205,9 +207,10 @@ typedef enum pith_convert_to {
     PITH_CONVERT_TEXT = 2
 } pith_convert_to;
 
+/* Of the context, log, allocator and the ways to stop have an effect. */
 typedef struct pith_convert_options {
     pith_call call;
-    int32_t to;                      /* a pith_convert_to */
+    int32_t to; /* a pith_convert_to */
 } pith_convert_options;
 
 #define PITH_CONVERT_OPTIONS_INIT PITH_OPTIONS_INIT(pith_convert_options)
@@ -233,7 +236,8 @@ typedef struct pith_convert_report {
  * tensors) is PITH_ERR_UNSUPPORTED. Nothing is written before everything that can fail but writing
  * has been done. Thread-safe. */
 PITH_API pith_status pith_model_convert(const char *path, const pith_convert_options *options,
-                                        const pith_writer *writer, pith_convert_report *report, pith_error *err);
+                                        const pith_writer *writer, pith_convert_report *report,
+                                        pith_error *err);
 
 #ifdef __cplusplus
 }

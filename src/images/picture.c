@@ -22,6 +22,7 @@ typedef struct decode {
     pith_image read; /* as the decoder delivers it */
     int meaning, orientation;
     pith_status status; /* why the decoder got no memory */
+    pith__stop *stop;
     pith_error *err;
 } decode;
 
@@ -108,7 +109,9 @@ static uint8_t *decode_begin(pith_image_call *call, const pith_image_header *hea
 
 /* EXIF's orientations: what is in which corner of the stored picture. 2, 3, 7, 8 read rows from
  * their end, 3, 4, 6, 7 from the last row, 5 to 8 exchange rows and columns. */
-static void decode_turn(uint8_t *to, int channels, const pith_image *from, int orientation) {
+static pith_status decode_turn(uint8_t *to, int channels, const decode *d) {
+    const pith_image *from = &d->read;
+    const int orientation = d->orientation;
     int64_t w = from->width, h = from->height, pixel = from->channels, row = w * pixel;
     bool mirrored = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
     bool upside_down = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
@@ -118,9 +121,24 @@ static void decode_turn(uint8_t *to, int channels, const pith_image *from, int o
     bool turned = orientation > 4;
     int64_t rows = turned ? w : h, columns = turned ? h : w, step = turned ? down : along,
             next = turned ? along : down;
-    for (int64_t y = 0; y < rows; y++)
+    for (int64_t y = 0; y < rows; y++) {
+        PITH_TRY(pith__stop_check(d->stop, d->err));
         for (int64_t x = 0; x < columns; x++, to += channels)
             picture_convert_pixel(to, channels, first + y * next + x * step, from->channels);
+    }
+    return PITH_OK;
+}
+
+/* Fewer channels, in place. */
+static pith_status decode_narrow(decode *d, int channels) {
+    const size_t width = (size_t)d->read.width, from = width * (size_t)d->read.channels,
+                 to = width * (size_t)channels;
+    for (size_t y = 0; y < (size_t)d->read.height; y++) {
+        PITH_TRY(pith__stop_check(d->stop, d->err));
+        pith__picture_convert(d->read.pixels + y * to, channels, d->read.pixels + y * from,
+                              d->read.channels, width);
+    }
+    return PITH_OK;
 }
 
 /* From what the decoder delivered to what was asked for. */
@@ -128,9 +146,12 @@ static pith_status decode_finish(pith_image *image, decode *d) {
     pith_image *read = &d->read;
     int channels = d->options->channels ? d->options->channels : d->meaning;
     if (d->orientation == 1 && channels <= read->channels) {
-        if (channels < read->channels)
-            pith__picture_convert(read->pixels, channels, read->pixels, read->channels,
-                                  (size_t)read->width * (size_t)read->height);
+        const pith_status narrowed =
+            channels < read->channels ? decode_narrow(d, channels) : PITH_OK;
+        if (narrowed) {
+            pith__picture_free(read);
+            return narrowed;
+        }
         *image = *read;
         image->channels = channels;
         return PITH_OK;
@@ -141,8 +162,11 @@ static pith_status decode_finish(pith_image *image, decode *d) {
                                              turned ? read->width : read->height, channels,
                                              d->options->call.allocator, d->err);
     if (!status) {
-        decode_turn(result.pixels, channels, read, d->orientation);
-        *image = result;
+        status = decode_turn(result.pixels, channels, d);
+        if (status)
+            pith__picture_free(&result);
+        else
+            *image = result;
     }
     pith__picture_free(read);
     return status;
@@ -188,6 +212,7 @@ pith_status pith__picture_decode(pith_image *image, const uint8_t *data, size_t 
                   .begin = decode_begin },
         .options = options,
         .format = format,
+        .stop = stop,
         .err = err,
     };
     pith_image_outcome outcome = codec->decode(&d.call);

@@ -390,12 +390,14 @@ static void threads_run(pith__task *task, void *context, size_t parts, int threa
     wait_for_helpers(&j, epoch);
 }
 
-/* A thread that has left thread_main still runs a few instructions of the C library; it is gone when
- * the system knows it no more. */
+/* A thread that has left thread_main still runs a few instructions of the C library; it is gone
+ * when the system knows it no more. */
 static void await_end(pid_t id) {
     const struct timespec pause = { .tv_nsec = 50000 };
-    for (int i = 0; i < 20000 && !syscall(SYS_tgkill, getpid(), id, 0); i++)
+    for (int i = 0; i < 20000; i++) {
+        if (syscall(SYS_tgkill, getpid(), id, 0)) return;
         nanosleep(&pause, NULL);
+    }
 }
 
 static bool threads_stop(void) {

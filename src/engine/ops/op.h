@@ -279,8 +279,8 @@ void pith__run_parallel(pith__run *r, pith__task *task, void *context, size_t pa
 /* Returns the number of rows per part, so that each part has at least `grain` units of work and
  * each thread gets a few parts. */
 int64_t pith__run_chunk(const pith__run *r, int64_t rows, int64_t work_per_row, int64_t grain);
-/* A part of a run that may have to stop does at most so many multiply-adds, some milliseconds, where
- * it can be cut. */
+/* A part of a run that may have to stop does at most so many multiply-adds, some milliseconds,
+ * where it can be cut. */
 #define PITH_STOP_PRODUCTS ((double)(1 << 26))
 /* Into how many parts work of so many multiply-adds is cut at least; 1 if the run cannot stop. */
 int64_t pith__run_parts_least(const pith__run *r, double products);

@@ -1,9 +1,9 @@
 /* ort_watch.h - ends a run of ONNX Runtime when the caller wants to stop.
  *
- * ONNX Runtime has a function that ends a run from another thread, and no flag that it reads itself.
- * So a run that can be stopped goes to a thread of its own, while the caller's thread looks every
- * few milliseconds whether the run must end: only there may the caller's function be asked. A run
- * that cannot be stopped stays on the caller's thread. */
+ * ONNX Runtime has a function that ends a run from another thread, and no flag that it reads
+ * itself. So a run that can be stopped goes to a thread of its own, while the caller's thread looks
+ * every few milliseconds whether the run must end: only there may the caller's function be asked. A
+ * run that cannot be stopped stays on the caller's thread. */
 #ifndef PITH_ENGINE_RUNTIME_ORT_WATCH_H
 #define PITH_ENGINE_RUNTIME_ORT_WATCH_H
 

@@ -34,11 +34,12 @@ typedef struct pith__weight_codes {
     uint8_t *zeros;       /* [n, blocks] */
 } pith__weight_codes;
 
-/* Rounds all columns, for a graph that is being made; if that must stop, not all of them. Without a factor each number is rounded to nearest, on the scale that makes
- * the sum of squared errors of its block small. With a factor the errors are weighted by the inputs
- * that the matmul gets, and compensated in the numbers not yet rounded (engine/kernels/quantize.h).
- * The same numbers give the same codes on every processor and any number of threads. The arena gets
- * the result; scratch is freed by the caller. Returns false if memory is out. */
+/* Rounds all columns, for a graph that is being made; if that must stop, not all of them. Without a
+ * factor each number is rounded to nearest, on the scale that makes the sum of squared errors of
+ * its block small. With a factor the errors are weighted by the inputs that the matmul gets, and
+ * compensated in the numbers not yet rounded (engine/kernels/quantize.h). The same numbers give the
+ * same codes on every processor and any number of threads. The arena gets the result; scratch is
+ * freed by the caller. Returns false if memory is out. */
 bool pith__weight_codes_round(pith__weight_codes *codes, const pith__weight_code_form *form,
                               const pith__weight_code_source *source,
                               const struct pith__factor *factor, const pith__graph *graph,

@@ -84,7 +84,7 @@ static pith_status read_processor(pith_image_processor *p, pith__bytes_in *in) {
     read_number(in, &p->rescale_factor, sizeof p->rescale_factor);
     for (int c = 0; c < 3; c++) read_number(in, &p->mean[c], sizeof p->mean[c]);
     for (int c = 0; c < 3; c++) read_number(in, &p->std[c], sizeof p->std[c]);
-    p->resample = (int)pith__get_below(in, PITH_IMAGE_HAMMING + 1, "an unknown filter");
+    p->resample = (int)pith__get_below(in, PITH_RESAMPLE_MOST + 1, "an unknown filter");
     const uint32_t bits = pith__get_below(in, 1u << FLAGS, "unknown flags");
     for (int i = 0; i < FLAGS; i++) *flags[i] = bits >> i & 1;
     PITH_TRY(pith__bytes_end(in));

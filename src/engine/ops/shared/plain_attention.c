@@ -102,7 +102,7 @@ static void attend_span(const pith__attend *a, int64_t b, int64_t i, int64_t *be
         const pith__attend *a = j->a;                                                              \
         T *out = a->scores ? (T *)a->scores + (b * a->heads + h) * a->rows * a->keys : NULL;       \
         T scale = (T)a->scale, cap = (T)a->softcap;                                                \
-        for (int64_t i = 0; i < a->rows; i++) {                                                    \
+        for (int64_t i = 0; i < a->rows && !pith__stop_asked(j->stop); i++) {                      \
             T *row = scores + i * j->stride;                                                       \
             size_t bytes = (size_t)a->keys * sizeof *row;                                          \
             int64_t keys = a->keys;                                                                \
@@ -145,8 +145,8 @@ DEFINE_ROWS(float, f32, PITH_F32)
 DEFINE_ROWS(double, f64, PITH_F64)
 
 /* The rows of a product; the rest is left out if the run must stop. */
+enum { ROWS = 48 };
 static void attend_product(const job *j, const pith__gemm *g) {
-    enum { ROWS = 48 };
     for (int64_t m0 = 0, m1; m0 < g->m && !pith__stop_asked(j->stop); m0 = m1) {
         m1 = j->stop && g->m - m0 > ROWS ? m0 + ROWS : g->m;
         j->a->kernels->product.gemm(g, m0, m1, 0, g->n);
@@ -186,10 +186,18 @@ static void attend_run_f32(const job *j, float *scratch, int64_t b, int64_t h, i
     attend_product(j, &g);
 }
 
+static void attend_product_plain(const job *j, const pith__matmul *m) {
+    pith__matmul_fn *product = (pith__matmul_fn *)j->a->kernels->product.plain;
+    const int64_t rows = j->a->rows;
+    for (int64_t m0 = 0, m1; m0 < rows && !pith__stop_asked(j->stop); m0 = m1) {
+        m1 = j->stop && rows - m0 > ROWS ? m0 + ROWS : rows;
+        product(m, m0, m1);
+    }
+}
+
 /* The same by the plain kernel; its result is contiguous and copied to the rows of y. */
 static void attend_run_f64(const job *j, double *scratch, int64_t b, int64_t h, int64_t kv) {
     const pith__attend *a = j->a;
-    pith__matmul_fn *product = (pith__matmul_fn *)a->kernels->product.plain;
     double *result = scratch,
            *scores = result + attend_round16(pith__gemm_f32_packed_size(a->rows, a->dv));
     pith__matmul m = { .a = (const double *)a->q + b * a->q_at[0] + h * a->q_at[1],
@@ -201,7 +209,7 @@ static void attend_run_f64(const job *j, double *scratch, int64_t b, int64_t h, 
                        .a_column = 1,
                        .b_row = 1,
                        .b_column = a->k_at[2] };
-    product(&m, 0, a->rows);
+    attend_product_plain(j, &m);
     probabilities_f64(j, scores, b, h);
     m = (pith__matmul){ .a = scores,
                         .b = (const double *)a->v + b * a->v_at[0] + kv * a->v_at[1],
@@ -212,7 +220,7 @@ static void attend_run_f64(const job *j, double *scratch, int64_t b, int64_t h, 
                         .a_column = 1,
                         .b_row = a->v_at[2],
                         .b_column = 1 };
-    product(&m, 0, a->rows);
+    attend_product_plain(j, &m);
     double *y = (double *)a->y + b * a->y_at[0] + h * a->y_at[1];
     if (a->dv) {
         for (int64_t i = 0; i < a->rows; i++)
