@@ -376,9 +376,9 @@ def option_table():
             fault(path, row["line"], f"there is no test {test.group(2)}.{test.group(3)} in tests/cli/{file.name}")
         if re.search(r"FILE|DIR|MODEL|RUN|PREFIX|PROGRAM", row.get("takes", "")) and "file" not in row:
             fault(path, row["line"], f"'{row['id']}' does not say what the file is for: .file = FILE_READ, FILE_WRITTEN, ...")
-        for field in re.findall(r"(pith_\w+)\.(\w+)", row["field"]):
-            if field[1] not in declared.get(field[0], ()):
-                fault(path, row["line"], f"'{row['id']}': {field[0]} has no member {field[1]}")
+        for struct, member, inner in re.findall(r"(pith_\w+)\.(\w+)(?:\.(\w+))?", row["field"]):
+            if member not in declared.get(struct, ()) or (inner and inner not in declared.get(f"pith_{member}", ())):
+                fault(path, row["line"], f"'{row['id']}': {struct} has no member {'.'.join(filter(None, (member, inner)))}")
     for row in sorted(set(users) - {row["id"] for row in rows}):
         fault(path, 1, f"there is no row '{row}'")
     if any(line.startswith('cli/options/options.def') for line in faults):

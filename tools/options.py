@@ -6,8 +6,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/options.md"
-KINDS = {"FLAG": "flag", "SWITCH": "flag", "INT": "whole number", "MOST": "whole number", "THREADS": "whole number, `cores`, `max`",
-         "SHARE": "number", "FLOAT": "number", "BYTES": "bytes", "STRING": "text", "LIST": "text, many times", "CHOICE": "one of"}
+KINDS = {"FLAG": "flag", "SWITCH": "flag", "WHETHER": "flag", "INT": "whole number", "MOST": "whole number",
+         "THREADS": "whole number, `cores`, `max`", "SHARE": "number", "FLOAT": "number", "AMOUNT": "number", "BYTES": "bytes",
+         "STRING": "text", "LIST": "text, many times", "CHOICE": "one of"}
 STRING = r'"((?:[^"\\]|\\.)*)"'
 
 
@@ -84,7 +85,7 @@ def flags(row):
     names = [f"`-{row['letter'].strip(chr(39))}`"] if "letter" in row else []
     value = f"[={row['takes']}]" if "implied" in row else f" {row['takes']}" if "takes" in row else ""
     names.append(f"`--{row['name']}{value}`")
-    if row["kind"] == "SWITCH" or (row["kind"] == "FLAG" and "anywhere" in row):
+    if row["kind"] in ("SWITCH", "WHETHER") or (row["kind"] == "FLAG" and "anywhere" in row):
         names.append(f"`--no-{row['name']}`")
     return names + ([f"`--{row['alias']}`"] if "alias" in row else [])
 
@@ -94,7 +95,7 @@ def limits(row):
         return "one of " + ", ".join(f"`{c}`" for c in row["choices"].split("|"))
     number = {"INT32_MAX": "2147483647", "1 << 24": "16777216"}
     most = row.get("max")
-    span = {"SHARE": " from 0 to 1", "FLOAT": ", not negative"}.get(row["kind"], "")
+    span = {"SHARE": " from 0 to 1", "FLOAT": ", not negative", "AMOUNT": ", not negative"}.get(row["kind"], "")
     return KINDS[row["kind"]] + (f" from {row.get('min', 0)} to {number.get(most, most)}" if most else span)
 
 

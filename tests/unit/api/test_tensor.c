@@ -103,7 +103,11 @@ static void test_convert_from_anywhere(void **state) {
     static double wide[COUNT];
     pith_error err = PITH_ERROR_INIT;
     for (int i = 0; i < COUNT; i++) memcpy(bytes + 3 + 4 * i, &(float){ (float)i / 8 }, 4);
-    const pith_tensor t = { bytes + 3, COUNT * sizeof(float), PITH_F32, 1, { COUNT } };
+    const pith_tensor t = { .data = bytes + 3,
+                            .bytes = COUNT * sizeof(float),
+                            .dtype = PITH_F32,
+                            .rank = 1,
+                            .dims = { COUNT } };
     assert_int_equal(pith_tensor_convert(wide, PITH_F64, &t, 5, COUNT - 5, &err), PITH_OK);
     for (int i = 0; i < COUNT - 5; i++) assert_true(wide[i] == (i + 5) / 8.0);
 }
@@ -116,15 +120,21 @@ static void test_convert(void **state) {
     int8_t wide[4] = { 99, 99, 99, 99 };
     double numbers[4] = { 0 };
     uint8_t nibbles[2] = { 0, 0 };
-    pith_tensor t = { half, sizeof half, PITH_F16, 2, { 2, 2 } };
+    pith_tensor t = {
+        .data = half, .bytes = sizeof half, .dtype = PITH_F16, .rank = 2, .dims = { 2, 2 }
+    };
     assert_int_equal(pith_tensor_convert(numbers, PITH_F64, &t, 1, 3, &err), PITH_OK);
     assert_true(numbers[0] == -2.5 && numbers[1] == INFINITY && numbers[2] == 0x1p-24 &&
                 numbers[3] == 0);
-    t = (pith_tensor){ bf16, sizeof bf16, PITH_BF16, 1, { 2 } };
+    t = (pith_tensor){
+        .data = bf16, .bytes = sizeof bf16, .dtype = PITH_BF16, .rank = 1, .dims = { 2 }
+    };
     float floats[2];
     assert_int_equal(pith_tensor_convert(floats, PITH_F32, &t, 0, 2, &err), PITH_OK);
     assert_true(floats[0] == 1.0f && floats[1] == -2.5f);
-    t = (pith_tensor){ packed, sizeof packed, PITH_I4, 1, { 3 } };
+    t = (pith_tensor){
+        .data = packed, .bytes = sizeof packed, .dtype = PITH_I4, .rank = 1, .dims = { 3 }
+    };
     assert_int_equal(pith_tensor_convert(wide, PITH_I8, &t, 0, 3, &err), PITH_OK);
     assert_true(wide[0] == -1 && wide[1] == 7 && wide[2] == -8 && wide[3] == 99);
     assert_int_equal(pith_tensor_convert(wide, PITH_I8, &t, 2, 1, &err), PITH_OK);
@@ -133,14 +143,18 @@ static void test_convert(void **state) {
     assert_int_equal(pith_tensor_convert(numbers, PITH_F64, &t, 0, 3, &err), PITH_OK);
     assert_true(numbers[0] == -6 && numbers[1] == 6 && numbers[2] == 0);
     int64_t large[] = { 300, -2, 5 };
-    t = (pith_tensor){ large, sizeof large, PITH_I64, 1, { 3 } };
+    t = (pith_tensor){
+        .data = large, .bytes = sizeof large, .dtype = PITH_I64, .rank = 1, .dims = { 3 }
+    };
     assert_int_equal(pith_tensor_convert(nibbles, PITH_U4, &t, 0, 3, &err), PITH_OK);
     assert_int_equal(nibbles[0], 0xEC);
     assert_int_equal(nibbles[1] & 15, 5);
     /* Nothing is read or written where the request or the tensor is wrong. */
-    t = (pith_tensor){ NULL, 0, PITH_F32, 1, { 0 } };
+    t = (pith_tensor){ .data = NULL, .bytes = 0, .dtype = PITH_F32, .rank = 1, .dims = { 0 } };
     assert_int_equal(pith_tensor_convert(NULL, PITH_F64, &t, 0, 0, &err), PITH_OK);
-    t = (pith_tensor){ half, sizeof half, PITH_F16, 1, { 4 } };
+    t = (pith_tensor){
+        .data = half, .bytes = sizeof half, .dtype = PITH_F16, .rank = 1, .dims = { 4 }
+    };
     assert_int_equal(pith_tensor_convert(NULL, PITH_F64, &t, 1, 4, &err), PITH_ERR_ARGUMENT);
     assert_int_equal(pith_tensor_convert(NULL, PITH_F64, &t, SIZE_MAX, 2, &err), PITH_ERR_ARGUMENT);
     assert_int_equal(pith_tensor_convert(NULL, PITH_F64, &t, 5, 0, &err), PITH_ERR_ARGUMENT);

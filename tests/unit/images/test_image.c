@@ -59,7 +59,7 @@ static void check_resize(cases *c, const char *line) {
     image_open(&image, name, channels);
     options.width = width;
     options.height = height;
-    options.filter = filter;
+    options.filter = filter + 1;
     if (pith_image_resize(&resized, &image, &options, &err)) fail_msg("%s: %s", line, err.message);
     check_pixels(line, &resized, c->next, height, width, channels, 0);
     pith_image_free(&image);

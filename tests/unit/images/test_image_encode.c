@@ -15,7 +15,7 @@ typedef struct file {
     size_t size, most; /* most: further bytes are refused */
 } file;
 
-static int take(void *user, const void *data, size_t size) {
+static int32_t take(void *user, const void *data, size_t size) {
     file *f = user;
     if (size > f->most - f->size) return 1;
     f->bytes = realloc(f->bytes, f->size + size + 1);
@@ -57,7 +57,7 @@ static double round_trip(const pith_image *image, const pith_image_encode_option
     pith_image back;
     pith_image_options read = PITH_IMAGE_OPTIONS_INIT;
     read.module_path = PITH_BINARY_DIR;
-    assert_int_equal(pith_image_encode(image, o, take, &f, &err), PITH_OK);
+    assert_int_equal(pith_image_encode(image, o, &(pith_writer){ take, NULL, &f }, &err), PITH_OK);
     assert_int_equal(pith_image_decode(&back, f.bytes, f.size, &read, &err), PITH_OK);
     assert_int_equal(back.channels, channels);
     assert_int_equal(back.width, image->width);
@@ -104,21 +104,29 @@ static void refused(void **unused) {
     pith_image image = make_picture(64, 64, 3), none = { 0 }, wide = make_picture(70000, 1, 3);
     pith_image_encode_options gif = as("gif", 0), tiff = as("tiff", 0), bad = as("jpeg", 101),
                               nameless = as(NULL, 0);
-    assert_int_equal(pith_image_encode(&image, &gif, take, &f, &err), PITH_ERR_UNSUPPORTED);
-    assert_int_equal(pith_image_encode(&image, &tiff, take, &f, &err), PITH_ERR_UNSUPPORTED);
-    assert_int_equal(pith_image_encode(&image, &nameless, take, &f, &err), PITH_ERR_UNSUPPORTED);
-    assert_int_equal(pith_image_encode(&image, &bad, take, &f, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_image_encode(&image, &gif, &(pith_writer){ take, NULL, &f }, &err),
+                     PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith_image_encode(&image, &tiff, &(pith_writer){ take, NULL, &f }, &err),
+                     PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith_image_encode(&image, &nameless, &(pith_writer){ take, NULL, &f }, &err),
+                     PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith_image_encode(&image, &bad, &(pith_writer){ take, NULL, &f }, &err),
+                     PITH_ERR_ARGUMENT);
     for (int i = 0; i < 3; i++) {
         pith_image_encode_options o = as(formats[i], 0);
         file small = { .most = 30 };
-        assert_int_equal(pith_image_encode(&none, &o, take, &f, &err), PITH_ERR_ARGUMENT);
-        assert_int_equal(pith_image_encode(&image, &o, take, &small, &err), PITH_ERR_IO);
+        assert_int_equal(pith_image_encode(&none, &o, &(pith_writer){ take, NULL, &f }, &err),
+                         PITH_ERR_ARGUMENT);
+        assert_int_equal(pith_image_encode(&image, &o, &(pith_writer){ take, NULL, &small }, &err),
+                         PITH_ERR_IO);
         free(small.bytes);
     }
     pith_image_encode_options jpeg = as("jpeg", 0), webp = as("webp", 0);
-    assert_int_equal(pith_image_encode(&wide, &jpeg, take, &f, &err), PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith_image_encode(&wide, &jpeg, &(pith_writer){ take, NULL, &f }, &err),
+                     PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "cannot be written as JPEG"));
-    assert_int_equal(pith_image_encode(&wide, &webp, take, &f, &err), PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith_image_encode(&wide, &webp, &(pith_writer){ take, NULL, &f }, &err),
+                     PITH_ERR_UNSUPPORTED);
     assert_int_equal(f.size, 0);
     free(image.pixels);
     free(wide.pixels);
@@ -163,7 +171,7 @@ static void profiles(void **unused) {
         o.details = &details;
         read.module_path = PITH_BINARY_DIR;
         read.details = &found;
-        pith_status status = pith_image_encode(&image, &o, take, &f, &err);
+        pith_status status = pith_image_encode(&image, &o, &(pith_writer){ take, NULL, &f }, &err);
         if (cases[i].message) {
             assert_int_equal(status, PITH_ERR_ARGUMENT);
             assert_non_null(strstr(err.message, cases[i].message));
@@ -200,10 +208,12 @@ static void bad_profile(void **unused) {
     details.profile = profile;
     details.profile_size = sizeof profile;
     png.details = jpeg.details = &details;
-    assert_int_equal(pith_image_encode(&image, &png, take, &f, &err), PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith_image_encode(&image, &png, &(pith_writer){ take, NULL, &f }, &err),
+                     PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "its colour profile is damaged"));
     profile[36] = 'x';
-    assert_int_equal(pith_image_encode(&image, &jpeg, take, &f, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_image_encode(&image, &jpeg, &(pith_writer){ take, NULL, &f }, &err),
+                     PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "the colour profile is damaged"));
     pith_image_details_free(NULL);
     free(image.pixels);

@@ -54,7 +54,7 @@ static void test_too_many_pixels(void **state) {
         pith_image_options options = PITH_IMAGE_OPTIONS_INIT;
         counting_init(&c);
         options.module_path = MODULE;
-        options.allocator = &c.allocator;
+        options.call.allocator = &c.allocator;
         assert_int_equal(pith_image_decode(&image, bytes, size, &options, &err), PITH_ERR_ARGUMENT);
         if (!strstr(err.message, names[i][1])) fail_msg("%s: %s", names[i][0], err.message);
         assert_int_equal(c.calls, 0);
@@ -207,7 +207,7 @@ static void test_wrong_bytes(void **state) {
             counting_init(&c);
             options.module_path = MODULE;
             options.max_pixels = 1 << 20;
-            options.allocator = &c.allocator;
+            options.call.allocator = &c.allocator;
             memcpy(wrong, bytes, size);
             for (int i = 0; i <= n % 3; i++) {
                 seed = seed * 1664525u + 1013904223u;
@@ -236,7 +236,7 @@ static void test_no_memory(void **state) {
         counting_init(&c);
         options.module_path = MODULE;
         options.channels = 4;
-        options.allocator = resize.allocator = &c.allocator;
+        options.call.allocator = resize.call.allocator = &c.allocator;
         resize.width = 9;
         resize.height = 30;
         c.fail_at = n;

@@ -205,8 +205,12 @@ static void the_first_failure_is_told(void **state) {
     }
     assert_non_null(strstr(alone, "ninth"));
     const volatile int cancel = 1;
-    assert_int_equal(pith__executor_run(f->executor, out, in, 4, &cancel, &f->err),
-                     PITH_ERR_CANCELLED);
+    pith_call call = PITH_CALL_INIT;
+    pith__stop own;
+    call.cancel = &cancel;
+    assert_int_equal(
+        pith__executor_run(f->executor, out, in, 4, pith__stop_begin(&own, &call), &f->err),
+        PITH_ERR_CANCELLED);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)

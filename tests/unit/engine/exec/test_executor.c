@@ -497,11 +497,15 @@ static void cancel_and_failure_leave_it_usable(void **state) {
     graph_output(f->graph, bad);
     assert_int_equal(build(f), PITH_OK);
     float data[4] = { 0 };
-    int cancelled = 1;
+    const volatile int cancelled = 1;
+    pith_call call = PITH_CALL_INIT;
+    pith__stop own;
+    call.cancel = &cancelled;
     pith_tensor out[2], in = floats(data, 1, 4, 0);
     runs = 0;
-    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, &cancelled, &f->err),
-                     PITH_ERR_CANCELLED);
+    assert_int_equal(
+        pith__executor_run(f->executor, out, &in, 1, pith__stop_begin(&own, &call), &f->err),
+        PITH_ERR_CANCELLED);
     assert_int_equal(runs, 0);
     assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_RUN);
     assert_string_equal(f->err.message, "node 7 'grumpy' (Fail): is in a bad mood");

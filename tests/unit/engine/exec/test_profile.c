@@ -35,7 +35,7 @@ typedef struct text {
     size_t size, capacity;
 } text;
 
-static void append(void *user, const char *data, size_t size) {
+static int32_t append(void *user, const void *data, size_t size) {
     text *t = user;
     if (t->size + size > t->capacity) {
         t->capacity = 2 * (t->size + size);
@@ -44,6 +44,7 @@ static void append(void *user, const char *data, size_t size) {
     }
     memcpy(t->data + t->size, data, size);
     t->size += size;
+    return 0;
 }
 
 static void read_event(seen *s, pith__json *j) {
@@ -96,7 +97,8 @@ static seen read_profile(const pith_profile *profile) {
     pith__arena arena;
     pith__json j;
     pith_str key;
-    assert_int_equal(pith_profile_write(profile, append, &t, &err), PITH_OK);
+    assert_int_equal(pith_profile_write(profile, &(pith_writer){ append, NULL, &t }, &err),
+                     PITH_OK);
     pith__arena_init(&arena, &pith__allocator_default);
     pith__json_init(&j, (pith_str){ t.data, t.size }, "profile", &arena, &err);
     for (pith__json_object(&j); pith__json_next_key(&j, &key);) {
@@ -124,20 +126,20 @@ static void test_open(void **state) {
     (void)state;
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_model *other;
-    options.profile = new_profile(NULL);
+    options.call.profile = new_profile(NULL);
     assert_int_equal(pith_model_open(&other, "all-MiniLM-L6-v2", &options, NULL), PITH_OK);
     pith_model_close(other);
     uint64_t begin = pith_profile_now();
-    pith_profile_phase(options.profile, "mine", begin);
+    pith_profile_phase(options.call.profile, "mine", begin);
     pith_profile_phase(NULL, "mine", begin);
-    seen s = read_profile(options.profile);
+    seen s = read_profile(options.call.profile);
     assert_int_equal(s.phases[OPEN], 1);
     assert_int_equal(s.phases[READ], 1);
     assert_int_equal(s.phases[OPTIMISE], 1);
     assert_int_equal(s.phases[MINE], 1);
     assert_int_equal(s.steps, 0);
     assert_int_equal(s.lanes, 1);
-    pith_profile_destroy(options.profile);
+    pith_profile_destroy(options.call.profile);
 }
 
 static void test_embed(void **state) {
@@ -145,14 +147,14 @@ static void test_embed(void **state) {
     static float plain[8][DIM], profiled[8][DIM];
     pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
     pith_embed_stats stats = { 0 };
-    options.threads = 1;
+    options.call.threads = 1;
     options.batch_tokens = 1;
     embed(plain[0], model, g.texts, 8, &options);
-    options.profile = new_profile(NULL);
+    options.call.profile = new_profile(NULL);
     options.stats = &stats;
     embed(profiled[0], model, g.texts, 8, &options);
     assert_memory_equal(plain, profiled, sizeof plain);
-    seen s = read_profile(options.profile);
+    seen s = read_profile(options.call.profile);
     assert_int_equal(s.tokens, stats.tokens);
     assert_int_equal(s.lost, 0);
     /* 6 layers: query, key, value and output of 384 x 384, two of 384 x 1536, two FLOP a weight and
@@ -161,9 +163,9 @@ static void test_embed(void **state) {
     int64_t pairs = 0;
     for (int i = 0; i < 8; i++) pairs += (int64_t)g.tokens[i] * g.tokens[i];
     assert_int_equal(s.attention_flop, pairs * 6 * 2 * 2 * 384);
-    pith_profile_destroy(options.profile);
+    pith_profile_destroy(options.call.profile);
     /* The executors that were used do not go on recording. */
-    options.profile = NULL;
+    options.call.profile = NULL;
     embed(plain[0], model, g.texts, 8, &options);
     assert_memory_equal(plain, profiled, sizeof plain);
 }
@@ -177,8 +179,8 @@ typedef struct worker {
 static void *work(void *context) {
     worker *w = context;
     pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
-    options.profile = w->profile;
-    options.threads = 2;
+    options.call.profile = w->profile;
+    options.call.threads = 2;
     options.batch_tokens = 16;
     pith_embed(w->vectors[0], model, g.texts, 8, &options, NULL);
     return NULL;
@@ -218,7 +220,7 @@ static void test_memory(void **state) {
     (void)state;
     static float plain[DIM], profiled[DIM];
     pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
-    options.threads = 1;
+    options.call.threads = 1;
     embed(plain, model, g.texts, 1, &options);
     for (int n = 0; n < 5; n++) {
         int left = n;
@@ -227,7 +229,7 @@ static void test_memory(void **state) {
         pith_status status = pith_profile_create(&profile, &allocator, NULL);
         assert_int_equal(status, n ? PITH_OK : PITH_ERR_MEMORY);
         if (status) continue;
-        options.profile = profile;
+        options.call.profile = profile;
         embed(profiled, model, g.texts, 1, &options);
         assert_memory_equal(plain, profiled, sizeof plain);
         seen s = read_profile(profile);

@@ -106,8 +106,12 @@ static void a_loop_can_be_cancelled(void **state) {
     pith__executor_trace(f->executor, cancel_later, &c);
     float data[2] = { 0, 0 };
     pith_tensor out[1], in = floats(data, 2);
-    assert_int_equal(pith__executor_run(f->executor, out, &in, 1, &c.flag, &f->err),
-                     PITH_ERR_CANCELLED);
+    pith_call call = PITH_CALL_INIT;
+    pith__stop own;
+    call.cancel = &c.flag;
+    assert_int_equal(
+        pith__executor_run(f->executor, out, &in, 1, pith__stop_begin(&own, &call), &f->err),
+        PITH_ERR_CANCELLED);
     assert_int_equal(c.steps, 40);
 }
 

@@ -46,7 +46,7 @@ static pith_open_options open_with(const char *runtime, const pith_runtime_optio
     pith_open_options o = PITH_OPEN_OPTIONS_INIT;
     o.runtime = runtime;
     o.runtime_options = how;
-    o.log = &listener;
+    o.call.log = &listener;
     memset(&heard, 0, sizeof heard);
     return o;
 }
@@ -61,10 +61,11 @@ static pith_runtime_options with_library(const char *path) {
 static float run_model(const pith_model *model, int threads, pith_error *err) {
     float x[] = { -3, 5 }, y = -1;
     const char *names[] = { "X" };
-    pith_tensor in = { x, sizeof x, PITH_F32, 1, { 2 } }, out;
+    pith_tensor in = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 1, .dims = { 2 } },
+                out;
     pith_run_options options = PITH_RUN_OPTIONS_INIT;
     pith_session *session;
-    options.threads = threads;
+    options.call.threads = threads;
     if (pith_session_create(&session, model, err)) return -1;
     if (!pith_session_run(session, &out, names, &in, 1, &options, err)) {
         assert_int_equal(out.rank, 1);
@@ -312,7 +313,7 @@ static void automatic(void **unused) {
     pith_runtime_report report = report_of(model);
     assert_string_equal(report.name, "ort");
     assert_non_null(strstr(report.reason, "Rolu"));
-    assert_int_equal(pith_model_input(model, 0).dtype, PITH_F32);
+    assert_int_equal(pith_model_input(model, 0)->dtype, PITH_F32);
     assert_true(run_model(model, 1, &err) == 997);
     pith_model_close(model);
 
@@ -369,14 +370,15 @@ static void cancelled(void **unused) {
     pith_model *model;
     pith_session *session;
     pthread_t thread;
-    pith_tensor in = { &x, sizeof x, PITH_F32, 1, { 1 } }, out;
+    pith_tensor in = { .data = &x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 1, .dims = { 1 } },
+                out;
     pith_run_options run = PITH_RUN_OPTIONS_INIT;
     false_ort_state *state = state_of(FALSE_LIBRARY("whole"));
     pith_runtime_options how = with_library(FALSE_LIBRARY("whole"));
     pith_open_options o = open_with("ort", &how);
     assert_int_equal(pith_model_open_memory(&model, relu, SIZE, &o, &err), PITH_OK);
     assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);
-    run.cancel = &stop;
+    run.call.cancel = &stop;
     state->waits = 1;
     assert_int_equal(pthread_create(&thread, NULL, stop_soon, NULL), 0);
     assert_int_equal(pith_session_run(session, &out, names, &in, 1, &run, &err),

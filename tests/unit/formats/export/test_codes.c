@@ -42,6 +42,9 @@ static float meaning(const pith__weight_codes *c, int64_t column, int64_t i) {
     return ((float)c->codes[column * c->k + i] - (float)c->zeros[at]) * c->scales[at];
 }
 
+/* That no call makes. */
+static const pith__graph plain_graph;
+
 /* Every way: each number is at most a step from its own, and codes keep to their range. */
 static void test_near(void **state) {
     (void)state;
@@ -62,7 +65,8 @@ static void test_near(void **state) {
             pith__weight_codes c;
             arenas a;
             arenas_init(&a);
-            assert_true(pith__weight_codes_round(&c, form, &source, NULL, &a.result, &a.scratch));
+            assert_true(pith__weight_codes_round(&c, form, &source, NULL, &plain_graph, &a.result,
+                                                 &a.scratch));
             for (int64_t j = 0; j < source.n; j++)
                 for (int64_t i = 0; i < source.k; i++) {
                     const float x = w[i * source.row + j * source.column];
@@ -128,9 +132,12 @@ static void test_compensated(void **state) {
     pith__weight_codes plain, fitted, again;
     arenas a;
     arenas_init(&a);
-    assert_true(pith__weight_codes_round(&plain, &form, &source, NULL, &a.result, &a.scratch));
-    assert_true(pith__weight_codes_round(&fitted, &form, &source, &factor, &a.result, &a.scratch));
-    assert_true(pith__weight_codes_round(&again, &form, &source, &factor, &a.result, &a.scratch));
+    assert_true(pith__weight_codes_round(&plain, &form, &source, NULL, &plain_graph, &a.result,
+                                         &a.scratch));
+    assert_true(pith__weight_codes_round(&fitted, &form, &source, &factor, &plain_graph, &a.result,
+                                         &a.scratch));
+    assert_true(pith__weight_codes_round(&again, &form, &source, &factor, &plain_graph, &a.result,
+                                         &a.scratch));
     assert_true(product_error(&fitted, w, x) < 0.5 * product_error(&plain, w, x));
     assert_memory_equal(fitted.codes, again.codes, K * N);
     assert_memory_equal(fitted.scales, plain.scales,

@@ -225,11 +225,17 @@ static void tensors_in_every_form(void **state) {
         assert_int_equal(seen[dtype], dtype == PITH_STRING ? 1 : 3);
 }
 
-static void append(void *user, const char *data, size_t size) {
+static int32_t append(void *user, const void *data, size_t size) {
     message *m = user;
     assert_true(size <= sizeof m->data - m->size);
     memcpy(m->data + m->size, data, size);
     m->size += size;
+    return 0;
+}
+
+static int32_t refuse_bytes(void *user, const void *data, size_t size) {
+    (void)user, (void)data, (void)size;
+    return -1;
 }
 
 static void assert_same(const pith_tensor *a, const pith_tensor *b) {
@@ -253,9 +259,10 @@ static void assert_same(const pith_tensor *a, const pith_tensor *b) {
 /* What is written is read again as the same value under the same name. */
 static void assert_written(const pith_tensor *value, const char *name, int kind) {
     message m = { .size = 0 };
+    const pith_writer writer = { append, NULL, &m };
     pith_tensor again;
     pith_str read;
-    if (pith_value_write(value, name, kind, append, &m, &err)) fail_msg("%s", err.message);
+    if (pith_value_write(value, name, kind, &writer, &err)) fail_msg("%s", err.message);
     if (pith__onnx_read_value(&again, &read, (pith_str){ m.data, m.size }, kind, &arena, &err))
         fail_msg("%s", err.message);
     assert_same(value, &again);
@@ -307,13 +314,17 @@ static void values_not_written(void **state) {
     bad[6] = (pith_tensor){ .data = &bad[0], .dtype = PITH_SEQUENCE, .rank = 1, .dims = { 1 } };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         message m = { .size = 0 };
+        const pith_writer writer = { append, NULL, &m };
         int kind = bad[i].dtype == PITH_SEQUENCE ? PITH_SEQUENCE : PITH_F32;
-        assert_int_equal(pith_value_write(&bad[i], NULL, kind, append, &m, &err),
-                         PITH_ERR_ARGUMENT);
+        assert_int_equal(pith_value_write(&bad[i], NULL, kind, &writer, &err), PITH_ERR_ARGUMENT);
         assert_int_equal(m.size, 0);
     }
     message m = { .size = 0 };
-    assert_int_equal(pith_value_write(&good, NULL, PITH_SEQUENCE, append, &m, &err),
+    const pith_writer writer = { append, NULL, &m }, full = { refuse_bytes, NULL, NULL };
+    assert_int_equal(pith_value_write(&good, NULL, PITH_F32, &full, &err), PITH_ERR_IO);
+    assert_string_equal(err.message, "the value could not be written");
+    assert_int_equal(pith_value_write(&good, NULL, PITH_F32, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_value_write(&good, NULL, PITH_SEQUENCE, &writer, &err),
                      PITH_ERR_ARGUMENT);
     assert_string_equal(err.message, "the value is no sequence");
 }

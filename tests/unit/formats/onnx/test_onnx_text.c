@@ -52,7 +52,7 @@ typedef struct parsed {
 static void parse_with(parsed *p, const char *text, size_t size, const pith_allocator *allocator) {
     *p = (parsed){ .model.allocator = allocator, .err = PITH_ERROR_INIT };
     pith__arena_init(&p->scratch, allocator);
-    p->status = pith__onnx_parse(&p->model, (pith_str){ text, size }, &p->scratch, &p->err);
+    p->status = pith__onnx_parse(&p->model, (pith_str){ text, size }, NULL, &p->scratch, &p->err);
 }
 
 static void parsed_free(parsed *p) {
@@ -65,7 +65,7 @@ typedef struct gathered {
     size_t size;
 } gathered;
 
-static int gather(void *user, const void *data, size_t size) {
+static int32_t gather(void *user, const void *data, size_t size) {
     gathered *g = user;
     g->text = realloc(g->text, g->size + size);
     assert_non_null(g->text);
@@ -78,7 +78,8 @@ static pith_status print_with(gathered *g, pith_str model, const pith_allocator 
                               pith_error *err) {
     pith__arena scratch;
     *g = (gathered){ NULL, 0 };
-    pith__syntax_sink sink = { .write = gather, .user = g };
+    const pith_writer writer = { gather, NULL, g };
+    pith__syntax_sink sink = { .out = { &writer, false } };
     pith__arena_init(&scratch, allocator);
     pith_status status = pith__onnx_print(&sink, model, &scratch, err);
     pith__arena_free(&scratch);
@@ -310,7 +311,7 @@ static void test_decimal(void **state) {
     pith__decimal_end(&d);
 }
 
-static int refuse(void *user, const void *data, size_t size) {
+static int32_t refuse(void *user, const void *data, size_t size) {
     (void)user, (void)data, (void)size;
     return 1;
 }
@@ -322,22 +323,25 @@ static void test_api(void **state) {
     pith_convert_report report = PITH_CONVERT_REPORT_INIT;
     const char *path = PITH_TEST_DATA "/models/bert-base-script17-sdpa/model.onnx";
     gathered g = { NULL, 0 };
-    assert_int_equal(pith_model_convert(path, &options, gather, &g, &report, &err), PITH_OK);
+    const pith_writer writer = { gather, NULL, &g }, full = { refuse, NULL, NULL };
+    assert_int_equal(pith_model_convert(path, &options, &writer, &report, &err), PITH_OK);
     assert_int_equal(report.from, PITH_CONVERT_ONNX);
     assert_int_equal(report.to, PITH_CONVERT_TEXT);
     assert_int_equal(report.bytes, g.size);
     free(g.text);
     options.to = PITH_CONVERT_ONNX;
-    assert_int_equal(pith_model_convert(path, &options, gather, &g, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_model_convert(path, &options, &writer, NULL, &err), PITH_ERR_ARGUMENT);
     assert_string_equal(err.message, "the file is ONNX, not text, already");
     options.to = 3;
-    assert_int_equal(pith_model_convert(path, &options, gather, &g, NULL, &err), PITH_ERR_ARGUMENT);
-    assert_int_equal(pith_model_convert(path, NULL, refuse, NULL, NULL, &err), PITH_ERR_IO);
-    assert_int_equal(pith_model_convert("missing.onnx", NULL, gather, &g, NULL, &err),
+    assert_int_equal(pith_model_convert(path, &options, &writer, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_model_convert(path, NULL, &full, NULL, &err), PITH_ERR_IO);
+    assert_string_equal(err.message, "the text could not be written");
+    assert_int_equal(pith_model_convert(path, NULL, NULL, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_model_convert("missing.onnx", NULL, &writer, NULL, &err),
                      PITH_ERR_NOT_FOUND);
-    assert_int_equal(pith_model_convert(NULL, NULL, gather, &g, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_model_convert(NULL, NULL, &writer, NULL, &err), PITH_ERR_ARGUMENT);
     report.size = 0;
-    assert_int_equal(pith_model_convert(path, NULL, gather, &g, &report, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_model_convert(path, NULL, &writer, &report, &err), PITH_ERR_ARGUMENT);
 }
 
 int main(void) {

@@ -231,7 +231,7 @@ static pith_status use_bytes(const char *bytes, size_t size, const pith_allocato
     char *copy = malloc(size ? size : 1);
     assert_non_null(copy);
     memcpy(copy, bytes, size);
-    options.allocator = allocator;
+    options.call.allocator = allocator;
     pith_status status = pith_model_open_memory(&model, copy, size, &options, err);
     if (!status) {
         /* 0: it does not embed, and pith_embed says why */
