@@ -29,6 +29,7 @@ extern "C" {
 /* Immutable; any number of threads may use it. */
 typedef struct pith_bm25 pith_bm25;
 
+/* Of the call context the three ways to end a call and allocator have an effect. */
 typedef struct pith_bm25_options {
     pith_call call;
     const char *language;          /* "english", …; pith_bm25_languages lists them; NULL:
@@ -64,10 +65,10 @@ typedef struct pith_bm25_rows {
     void *memory; /* the library's */
 } pith_bm25_rows;
 
-/* Makes the vectors of texts, as documents or as queries (a pith_role). call: NULL is allowed. The
- * caller frees the rows. A text that is not UTF-8 gives
- * PITH_ERR_ARGUMENT, and the message names its index. A row does not depend on the other texts or
- * on the number of threads. */
+/* Makes the vectors of texts, as documents or as queries (a pith_role). call: NULL is allowed; of
+ * it threads, the three ways to end a call, and progress ("texts") have an effect. The caller frees
+ * the rows. A text that is not UTF-8 gives PITH_ERR_ARGUMENT, and the message names its index. A row
+ * does not depend on the other texts or on the number of threads. */
 PITH_API pith_status pith_bm25_encode(pith_bm25_rows *rows, const pith_bm25 *bm25,
                                       const pith_str *texts, size_t count, int32_t role,
                                       const pith_call *call, pith_error *err);

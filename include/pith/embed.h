@@ -68,22 +68,24 @@ typedef struct pith_batching {
 
 #define PITH_BATCHING_INIT PITH_SIZED_INIT(pith_batching)
 
+/* Of the call context all but log and allocator has an effect, which are the model's; progress tells
+ * of "texts". The vectors of the first stats->texts_done texts are valid after an early end. */
 typedef struct pith_embed_options {
     pith_call call;
-    int32_t max_length;         /* tokens at which a text is cut, special tokens included; 0: the
+    int32_t max_length;        /* tokens at which a text is cut, special tokens included; 0: the
                                    model's own limit. The number of the model's positions always
                                    limits it. */
-    int32_t batch_tokens;       /* tokens that one thread runs at once; 0: 128 to 512, chosen by the
+    int32_t batch_tokens;      /* tokens that one thread runs at once; 0: 128 to 512, chosen by the
                                    size of L2. Changes speed and memory, never a vector. */
-    int32_t pooling;            /* a pith_pooling: how the vectors of a text's tokens become one */
-    int32_t normalize;          /* a pith_choice: whether vectors are scaled to length 1 (L2) */
-    int32_t dim;                /* keep the first dim components, then normalise; 0: keep all */
-    pith_embed_stats *stats;    /* receives the counts; NULL: not needed */
-    pith_text_result *results;  /* [count], the caller's: receives how each text went. A bad text
+    int32_t pooling;           /* a pith_pooling: how the vectors of a text's tokens become one */
+    int32_t normalize;         /* a pith_choice: whether vectors are scaled to length 1 (L2) */
+    int32_t dim;               /* keep the first dim components, then normalise; 0: keep all */
+    pith_embed_stats *stats;   /* receives the counts; NULL: not needed */
+    pith_text_result *results; /* [count], the caller's: receives how each text went. A bad text
                                    then does not end the call: its row is NaN. NULL: it does */
-    pith_error *failures;       /* [count], the caller's, with results: receives what is wrong with
+    pith_error *failures;      /* [count], the caller's, with results: receives what is wrong with
                                    each text, code PITH_OK for the others. NULL: not needed */
-    const char *prompt_name;    /* name of a prompt in config_sentence_transformers.json, which is
+    const char *prompt_name;   /* name of a prompt in config_sentence_transformers.json, which is
                                    put before each text; NULL: the file's default prompt; "":
                                    none */
     const pith_batching *batching; /* NULL: the defaults */

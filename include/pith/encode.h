@@ -29,6 +29,7 @@ typedef enum pith_role {
                                weighed by how often they occur */
 } pith_role;
 
+/* The call context is as in pith_embed_options. */
 typedef struct pith_encode_options {
     pith_call call;
     uint32_t what;                   /* PITH_ENCODE_*; more than one are made in the same pass. 0:

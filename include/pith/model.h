@@ -63,8 +63,8 @@ enum {
 
 #define PITH_OPTIMIZATION_NONE (-1)
 
-/* call.log and call.allocator are kept, as copies, for all calls on the model. call.profile records
- * the phases of opening. */
+/* call.log and call.allocator are kept, as copies, for all calls on the model; the rest of the
+ * context is of the opening: call.profile records its phases, and progress tells of its "steps". */
 typedef struct pith_open_options {
     pith_call call;
     uint32_t flags;                  /* PITH_OPEN_* */
@@ -209,6 +209,8 @@ typedef struct pith_check_finding {
     double allowed;     /* the largest difference that rounding can explain, in the same unit */
 } pith_check_finding;
 
+/* The call context goes for all models that the check opens; log and profile are ignored, progress
+ * tells of "runs", and open->call.allocator goes before its allocator. */
 typedef struct pith_check_options {
     pith_call call;
     const pith_open_options *open; /* NULL: the defaults. Levels 1 to open->optimization are
@@ -217,7 +219,7 @@ typedef struct pith_check_options {
     int32_t runs;                  /* number of inputs per level; 0: 12 */
     /* called at most once per level; may be NULL */
     void (*finding)(void *user, const pith_check_finding *finding);
-    void *user;                 /* passed to finding */
+    void *user; /* passed to finding */
 } pith_check_options;
 
 #define PITH_CHECK_OPTIONS_INIT PITH_OPTIONS_INIT(pith_check_options)
@@ -236,8 +238,8 @@ PITH_API pith_status pith_model_check_fusions(size_t *findings, const char *path
  * without the files it was made from. It gives the same bits on every processor, and processes that
  * map it share its pages. docs/architecture.md describes the format. writer->begin is told the
  * size of the file. */
-PITH_API pith_status pith_model_save(const pith_model *model,
-                                     const pith_writer *writer, pith_error *err);
+PITH_API pith_status pith_model_save(const pith_model *model, const pith_writer *writer,
+                                     pith_error *err);
 
 /* Writes several routes of one Router model, each opened by itself, to one file. The first is the
  * file's default route; the others are opened by options.route. Equal weights are kept once.
@@ -255,6 +257,8 @@ PITH_API size_t pith_model_route_count(const pith_model *model);
 /* "" if there is no such name */
 PITH_API const char *pith_model_route_name(const pith_model *model, size_t index);
 
+/* Of the call context the three ways to end a call and progress ("texts") have an effect. After an
+ * early end some weights are rounded, and the model works. */
 typedef struct pith_calibrate_options {
     pith_call call;
     const pith_str *texts; /* [text_count] texts like those the model will embed. Of more than 1,024

@@ -17,6 +17,7 @@ typedef enum pith_activation {
     PITH_ACTIVATION_SOFTMAX = 3  /* together they give 1 */
 } pith_activation;
 
+/* The call context is as in pith_embed_options. */
 typedef struct pith_score_options {
     pith_call call;
     int32_t max_length;   /* tokens at which a text, or a pair of texts together, is cut; 0: the

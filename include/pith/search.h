@@ -51,6 +51,8 @@ typedef enum pith_first_pass {
 
 typedef struct pith_search_index pith_search_index;
 
+/* Of the call context threads, the three ways to end a call, while a copy is made for the first
+ * pass, and allocator have an effect. Searches use the allocator too, from any thread. */
 typedef struct pith_search_index_options {
     pith_call call;
     int32_t metric;     /* a pith_metric */
@@ -93,6 +95,7 @@ typedef struct pith_hit {
     float score;
 } pith_hit;
 
+/* Of the call context threads and the three ways to end a call have an effect. */
 typedef struct pith_search_options {
     pith_call call;
     int32_t rescore;             /* the first pass picks this many times as many candidates as hits

@@ -57,6 +57,8 @@ typedef struct pith_tokens {
  * always the same. */
 typedef enum pith_cut { PITH_CUT_LONGEST = 0, PITH_CUT_FIRST = 1, PITH_CUT_SECOND = 2 } pith_cut;
 
+/* Of the call context threads (of a batch), the three ways to end a call, and progress (of a batch,
+ * "texts") have an effect. After an early end there are no tokens. */
 typedef struct pith_tokenize_options {
     pith_call call;
     int32_t max_length;  /* tokens at which a text is cut, special tokens included; 0: texts are not

@@ -1,6 +1,9 @@
 /* progress.c - see progress.h. */
 #include "base/progress.h"
 
+#include <stdbool.h>
+#include <string.h>
+
 #include "base/os/clock.h"
 #include "base/os/threads.h"
 
@@ -17,7 +20,8 @@ pith__progress *pith__progress_begin(pith__progress *p, const pith_call *call) {
 }
 
 void pith__progress_put(pith__progress *p, const char *what, uint64_t done, uint64_t total) {
-    if (pith__threads_self() != p->caller || (what == p->what && done == p->done)) return;
+    const bool known = p->what && !strcmp(p->what, what) && done <= p->done;
+    if (known || pith__threads_self() != p->caller) return;
     const uint64_t now = pith__clock_ns();
     if (now < p->next && (!total || done < total)) return;
     p->next = now + PROGRESS_PAUSE_NS;

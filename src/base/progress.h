@@ -13,7 +13,7 @@ typedef struct pith__progress {
     void *user;
     uintptr_t caller; /* pith__threads_self of the thread that is told */
     uint64_t next;    /* pith__clock_ns before which nothing more is told */
-    const char *what; /* what was told last; NULL: nothing yet */
+    const char *what; /* what was told last, and is not told again; NULL: nothing yet */
     uint64_t done;
 } pith__progress;
 

@@ -99,8 +99,8 @@ void pith__search_quick(pith__search_room *room, const pith_search_index *index,
                         const pith__search_queries *queries, size_t row, size_t n);
 
 /* Makes index->copy on `threads` threads. The caller frees it, also after a failure. */
-pith_status pith__search_copy_make(pith_search_index *index, int threads,
-                                   pith__stop *stop, pith_error *err);
+pith_status pith__search_copy_make(pith_search_index *index, int threads, pith__stop *stop,
+                                   pith_error *err);
 void pith__search_copy_free(pith_search_index *index);
 /* The copy of one row or query of dim floats; for int8 returns its scale, NaN if a component is not
  * finite. to has copy.row_bytes bytes. */

@@ -92,8 +92,8 @@ static void copy_task(void *context, size_t part, int worker) {
     }
 }
 
-pith_status pith__search_copy_make(pith_search_index *index, int threads,
-                                   pith__stop *stop, pith_error *err) {
+pith_status pith__search_copy_make(pith_search_index *index, int threads, pith__stop *stop,
+                                   pith_error *err) {
     const bool int8 = index->first_pass == PITH_FIRST_PASS_INT8;
     const size_t count = index->count, parts = count / COPY_ROWS + (count % COPY_ROWS != 0);
     pith__search_copy *copy = &index->copy;

@@ -144,7 +144,8 @@ pith_status pith__search_index_make(pith_search_index **index, const void *rows,
     PITH_TRY(pith__stop_check(stop, err));
     PITH_TRY(index_check_rows(&row_bytes, rows, count, dim, &o, err));
     PITH_TRY(index_check_offsets(&o, count, err));
-    const pith_allocator *allocator = o.call.allocator ? o.call.allocator : &pith__allocator_default;
+    const pith_allocator *allocator =
+        o.call.allocator ? o.call.allocator : &pith__allocator_default;
     pith_search_index *x = pith__memory_alloc(allocator, sizeof *x, 16);
     if (!x) return pith__fail_memory(err, sizeof *x);
     *x = (pith_search_index){ .allocator = *allocator,

@@ -221,7 +221,8 @@ static pith_status encode_texts(pith_tokens *tokens, pith__encoding *enc,
         tokens->truncated = 0;
         status = pith__stop_check(b->stop, err);
         if (!status)
-            status = tokenizer_encode(tokens, enc, b->texts[i], b->pairs ? &b->pairs[i] : NULL, &b->options);
+            status = tokenizer_encode(tokens, enc, b->texts[i], b->pairs ? &b->pairs[i] : NULL,
+                                      &b->options);
         if (status && !pith__status_stops(status)) pith__fail_at(err, status, "text %zu: ", i);
         truncated += tokens->truncated;
         b->ends[i] = tokens->count;
@@ -451,6 +452,7 @@ static pith_status encode_batch(pith_tokens *tokens, size_t *ends, const pith_to
     pith_status status =
         threads > 1 && count > 1 ? encode_parts(&b, threads, err) : encode_serially(&b, err);
     if (!status) status = pad_batch(&b, err);
+    if (!status) pith__progress_tell(b.progress, "texts", count, count);
     if (status) tokens->count = 0;
     return status;
 }

@@ -41,7 +41,8 @@ typedef struct pith__json {
     const char *name; /* of the file, for messages */
     pith__arena *arena;
     pith_error *err;
-    pith__stop *stop; /* may be set after init: reading fails when the call must end; NULL: it cannot
+    pith__stop
+        *stop; /* may be set after init: reading fails when the call must end; NULL: it cannot
                          be stopped */
     const char *look; /* where stop is asked next */
     bool failed;

@@ -45,7 +45,7 @@ typedef struct check {
     double allowed;
     uint64_t seed;
     int runs, ran;
-    uint64_t done, total; /* runs of levels, for progress */
+    uint64_t done, total;       /* runs of levels, for progress */
     pith_check_finding finding; /* pass is NULL: nothing differs */
     char node[256], output[128], inputs[256];
     char refusal[PITH_ERROR_MESSAGE_SIZE]; /* why the reference did not run the last inputs it did
@@ -191,8 +191,8 @@ static bool compare_is_rounding(check *c, const pith_tensor *inputs, const pith_
         pith__executor *executor = NULL;
         pith_error ignored = PITH_ERROR_INIT;
         compare_noise noise = { c->seed, run, 0 };
-        if (!compare_run(&executor, moved, c->reference, inputs, compare_add_noise, &noise,
-                         c->stop, &ignored) &&
+        if (!compare_run(&executor, moved, c->reference, inputs, compare_add_noise, &noise, c->stop,
+                         &ignored) &&
             !compare_forget_padding(c, moved, inputs, arena)) {
             double by = compare_difference(&moved[output], &want[output]);
             found = isfinite(by) && by >= NOISE_SHARE * difference;
@@ -319,7 +319,8 @@ static pith_status compare_listened(compare_values *v, const pith_model *m,
     pith__executor *executor = NULL;
     pith_tensor *outputs = pith__arena_array(v->arena, m->graph->output_count, sizeof *outputs);
     if (!outputs) return pith__fail_memory(err, m->graph->output_count * sizeof *outputs);
-    pith_status status = compare_run(&executor, outputs, m, inputs, compare_listen, v, v->c->stop, err);
+    pith_status status =
+        compare_run(&executor, outputs, m, inputs, compare_listen, v, v->c->stop, err);
     pith__executor_destroy(executor);
     return status;
 }
@@ -490,17 +491,28 @@ static pith_status compare_level(check *c, int level, const pith__opt_limits *li
     return status;
 }
 
+/* Models are opened during the call, quietly; their memory is what the options of opening say. */
+static void compare_take_call(pith_call *inner, const pith_call *call) {
+    const pith_call own = *inner;
+    *inner = *call;
+    inner->size = own.size;
+    if (own.allocator) inner->allocator = own.allocator;
+    if (own.threads) inner->threads = own.threads;
+    inner->profile = NULL;
+    inner->log = NULL;
+    inner->progress = NULL;
+}
+
 /* The reference is opened once, at level 0 and in f32. It must be quiet and unchecked, or opening
  * it would check itself. */
-static pith_status compare_begin(check *c, const pith_open_options *options) {
+static pith_status compare_begin(check *c, const pith_open_options *options,
+                                 const pith_call *call) {
     c->options = (pith_open_options)PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(c->options, options, c->err);
     if (!c->options.optimization) c->options.optimization = 3;
+    compare_take_call(&c->options.call, call);
     c->options.flags &= ~(uint32_t)(PITH_OPEN_CHECK | PITH_OPEN_DESCRIBE);
     c->options.stop_after = NULL;
-    c->options.call.profile = NULL;
-    c->options.call.log = NULL;
-    c->options.call.progress = NULL;
     c->options.precision = PITH_PRECISION_F32;
     if (!c->options.call.allocator) c->options.call.allocator = &pith__allocator_default;
     PITH_TRY(compare_open(&c->reference, c, 0, NULL));
@@ -516,11 +528,14 @@ static pith_status compare_begin(check *c, const pith_open_options *options) {
 
 /* Every level up to the one asked for. */
 static pith_status compare_levels(size_t *findings, check *c) {
-    PITH_TRY(compare_begin(c, c->given->open));
+    PITH_TRY(compare_begin(c, c->given->open, &c->given->call));
     pith_status status = PITH_OK;
-    c->total = (uint64_t)c->runs * (uint64_t)(c->options.optimization > 0 ? c->options.optimization : 0);
+    c->total =
+        (uint64_t)c->runs * (uint64_t)(c->options.optimization > 0 ? c->options.optimization : 0);
     for (int level = 1; !status && level <= c->options.optimization; level++) {
         status = compare_level(c, level, NULL);
+        c->done = (uint64_t)level * (uint64_t)c->runs;
+        if (!status) pith__progress_tell(c->progress, "runs", c->done, c->total);
         if (status || !c->finding.pass) continue;
         ++*findings;
         if (c->given->finding) c->given->finding(c->given->user, &c->finding);
@@ -585,7 +600,7 @@ static pith_status compare_open_checked(pith_model **model, const pith__origin *
     c.stop = pith__stop_begin(&own, &o.call);
     PITH_TRY(pith__stop_check(c.stop, err));
     if (!o.optimization) o.optimization = 3;
-    pith_status status = compare_begin(&c, options);
+    pith_status status = compare_begin(&c, options, &o.call);
     if (!status) {
         status = compare_leave_out(&c, &o.optimization, o.call.log, without, &limits);
         pith__model_destroy(c.reference);

@@ -56,16 +56,16 @@ typedef struct encode_call {
     size_t ordered_count;
     encode_chunk *chunks;
     size_t chunk_count;
-    atomic_size_t failed; /* the first text of the window that has failed so far; SIZE_MAX: none */
+    atomic_size_t failed;  /* the first text of the window that has failed so far; SIZE_MAX: none */
     atomic_size_t emitted; /* texts of the window whose rows the heads have */
     int64_t budget;        /* tokens of a chunk */
-    size_t window;        /* texts of a window */
-    size_t bytes;         /* of the window's texts */
-    bool side_by_side;    /* the window's chunks run at the same time */
-    bool one_by_one;      /* chunks never run at the same time */
-    uint64_t predicted;   /* times a window was predicted not to fit */
-    bool makes_runners;   /* idle ones are left alone */
-    bool gives_back;      /* the call was long for its memory, so it keeps none */
+    size_t window;         /* texts of a window */
+    size_t bytes;          /* of the window's texts */
+    bool side_by_side;     /* the window's chunks run at the same time */
+    bool one_by_one;       /* chunks never run at the same time */
+    uint64_t predicted;    /* times a window was predicted not to fit */
+    bool makes_runners;    /* idle ones are left alone */
+    bool gives_back;       /* the call was long for its memory, so it keeps none */
     pith__window_pace pace;
 } encode_call;
 

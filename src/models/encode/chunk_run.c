@@ -148,8 +148,8 @@ static pith_status encode_run_chunk(encode_call *c, encode_worker *w, const enco
     pith__count(counters, PITH_COUNT_batches, 1);
     pith__count_most(counters, PITH_COUNT_batch_tokens_most, (uint64_t)fed);
     uint64_t begin = pith__clock_ns();
-    PITH_TRY(pith__runner_run(&w->runner, outputs, inputs, encode_threads_within(c), c->job->stop,
-                              err));
+    PITH_TRY(
+        pith__runner_run(&w->runner, outputs, inputs, encode_threads_within(c), c->job->stop, err));
     pith__lane_phase(lane, "run", begin, tokens);
     uint64_t end = pith__clock_ns();
     pith__count(counters, PITH_COUNT_run_ns, end - begin);
@@ -177,8 +177,8 @@ void pith__encode_chunk_part(void *context, size_t part, int index) {
     if (pith__encode_first_failed(c) != SIZE_MAX) return;
     pith_status status = pith__stop_check(c->job->stop, &fault);
     if (!status)
-        status = (c->job->tokens_only ? encode_run_tokens : encode_run_chunk)(
-            c, &c->workers[index], k, &fault);
+        status = (c->job->tokens_only ? encode_run_tokens : encode_run_chunk)(c, &c->workers[index],
+                                                                              k, &fault);
     if (!status) {
         const size_t done =
             atomic_fetch_add_explicit(&c->emitted, k->count, memory_order_relaxed) + k->count;

@@ -92,8 +92,8 @@ typedef struct pith__encode_job {
                          rows */
     int32_t threads, max_length, batch_tokens;
     const pith_batching *batching; /* of the caller; NULL: the defaults */
-    pith__stop *stop;         /* may be NULL, like the next two */
-    pith__progress *progress; /* is told of texts that are done */
+    pith__stop *stop;              /* may be NULL, like the next two */
+    pith__progress *progress;      /* is told of texts that are done */
     pith_profile *profile;
     pith_embed_stats *stats;
 } pith__encode_job;

@@ -202,7 +202,8 @@ static pith_status chunk_check(chunk_search *s, pith_error *err) {
     /* An empty text has the tokens of the prompt and the special ones. */
     pith_tokenize_options o = PITH_TOKENIZE_OPTIONS_INIT;
     o.no_specials = s->e->parts.modules->no_specials;
-    PITH_TRY(pith__tokenizer_encode(&s->tokens, s->e->parts.tokenizer, s->prompt, NULL, &o, s->stop, err));
+    PITH_TRY(pith__tokenizer_encode(&s->tokens, s->e->parts.tokenizer, s->prompt, NULL, &o, s->stop,
+                                    err));
     const int64_t room = s->max_length - (int64_t)s->tokens.count;
     if (2 * (int64_t)s->overlap < room) return PITH_OK;
     return pith__fail(err, PITH_ERR_ARGUMENT,
@@ -220,7 +221,8 @@ pith_status pith__encoder_next_chunk(pith_chunk *chunk, const pith__encoder *e, 
     s.max_length = pith__encoder_max_length(e, max_length);
     pith_chunk next = *chunk;
     pith__arena_init(&s.arena, e->parts.executor.allocator);
-    pith_status status = pith__encode_prompt(&s.prompt, e->parts.modules, prompt_name, err);
+    pith_status status = pith__stop_check(stop, err);
+    if (!status) status = pith__encode_prompt(&s.prompt, e->parts.modules, prompt_name, err);
     if (!status) status = chunk_check(&s, err);
     if (!status && (chunk->last || chunk->next > text.size || chunk->fresh > text.size ||
                     chunk->end > text.size))

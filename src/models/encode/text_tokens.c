@@ -56,14 +56,12 @@ pith_status pith__encode_count_prompt(encode_call *c, pith_error *err) {
     const pith_tokenize_options options = encode_tokenize_options(c);
     pith_tokens tokens = PITH_TOKENS_INIT;
     if (c->e->parts.modules->include_prompt || !c->prompt.size) return PITH_OK;
-    pith_status status =
-        pith__tokenizer_encode(&tokens, c->e->parts.tokenizer, c->prompt, NULL, &options,
-                                                c->job->stop, err);
+    pith_status status = pith__tokenizer_encode(&tokens, c->e->parts.tokenizer, c->prompt, NULL,
+                                                &options, c->job->stop, err);
     if (!status) c->prompt_rows = (int64_t)tokens.count;
     if (!status && tokens.count && tokens.special[tokens.count - 1]) c->prompt_rows--;
     pith__token_rows_free(&tokens);
-    return status && !pith__status_stops(status) ? pith__fail_at(err, status, "prompt: ")
-                                                 : status;
+    return status && !pith__status_stops(status) ? pith__fail_at(err, status, "prompt: ") : status;
 }
 
 /* *text with the prompt in front of it. */
@@ -168,9 +166,8 @@ static pith_status encode_text(encode_call *c, encode_worker *w, size_t i, pith_
     pith_str text = pith__encode_cut_characters(c->e, c->max_length, c->job->texts[number]);
     PITH_TRY(encode_add_prompt(&text, c, &w->rows, err));
     const pith_str *pair = c->job->pairs ? &c->job->pairs[number] : NULL;
-    pith_status status =
-        pith__tokenizer_encode(&w->tokens, c->e->parts.tokenizer, text, pair, &options,
-                                                c->job->stop, err);
+    pith_status status = pith__tokenizer_encode(&w->tokens, c->e->parts.tokenizer, text, pair,
+                                                &options, c->job->stop, err);
     if (pith__status_stops(status)) return status;
     if (status) return pith__fail_at(err, status, "text %zu: ", number);
     encode_drop(&w->tokens, c->e->dropped);

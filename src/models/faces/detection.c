@@ -356,8 +356,8 @@ static pith_status detect_network(pith__detector_outputs *o, detect_call *c, det
     PITH_TRY(detect_borrow(c, w, network, err));
     pith__runner_trace(&w->runners[network], pith__lane_trace(lane), lane);
     const uint64_t begin = pith__clock_ns();
-    PITH_TRY(pith__runner_run(&w->runners[network], outputs, input, c->inner_threads,
-                              c->stop, err));
+    PITH_TRY(
+        pith__runner_run(&w->runners[network], outputs, input, c->inner_threads, c->stop, err));
     pith__lane_phase(lane, "run", begin, 1);
     pith__count(c->executor.counters, PITH_COUNT_run_ns, pith__clock_ns() - begin);
     *o = (pith__detector_outputs){ .width = input->dims[3], .height = input->dims[2] };
@@ -589,7 +589,10 @@ static pith_status detect_finish(detect_call *c, size_t count, int threads, pith
         pith__arena_free(&w->arena);
     }
     const pith_status stopped = pith__stop_check(c->stop, err);
-    if (!first && !stopped) return PITH_OK;
+    if (!first && !stopped) {
+        pith__progress_tell(c->progress, "pictures", count, count);
+        return PITH_OK;
+    }
     for (size_t i = 0; i < count; i++) pith__faces_release(&c->faces[i]);
     if (stopped) return stopped;
     return pith__fail(err, first->fault.code, "picture %zu: %s", first->failed,

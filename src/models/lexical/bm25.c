@@ -307,14 +307,15 @@ static pith_status bm25_run(pith_bm25_rows *rows, bm25_call *c, int threads, pit
     if (!c->results || !c->arenas || !c->workers)
         return pith__fail_memory(err, c->count * sizeof *c->results);
     for (int i = 0; i < threads; i++) pith__arena_init(&c->arenas[i], &c->b->allocator);
-    pith__threads_run_until(c->stop, bm25_part, c, (c->count + BM25_TEXTS_PER_PART - 1) / BM25_TEXTS_PER_PART,
-                      threads);
+    pith__threads_run_until(c->stop, bm25_part, c,
+                            (c->count + BM25_TEXTS_PER_PART - 1) / BM25_TEXTS_PER_PART, threads);
     size_t failed = atomic_load_explicit(&c->failed, memory_order_relaxed);
     pith_status status = pith__stop_check(c->stop, err);
     if (!status)
         status = failed == SIZE_MAX
                      ? bm25_join(rows, c, err)
                      : pith__fail(err, c->fault.code, "text %zu: %s", failed, c->fault.message);
+    if (!status) pith__progress_tell(c->progress, "texts", c->count, c->count);
     for (int i = 0; i < threads; i++) {
         if (c->workers[i]) pith__bm25_return(c->b, c->workers[i]);
         pith__arena_free(&c->arenas[i]);
@@ -325,8 +326,7 @@ static pith_status bm25_run(pith_bm25_rows *rows, bm25_call *c, int threads, pit
 /* The formula is that of fastembed's Bm25: k, b and avg_len are given, not measured, so a text's
  * vector depends on nothing else. */
 pith_status pith__bm25_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts,
-                              size_t count, int32_t role, const pith_call *call,
-                              pith_error *err) {
+                              size_t count, int32_t role, const pith_call *call, pith_error *err) {
     pith_bm25 *b = (pith_bm25 *)(uintptr_t)bm25; /* but for idle workers, behind a lock, it does not
                                                     change */
     if (role != PITH_ROLE_DOCUMENT && role != PITH_ROLE_QUERY)

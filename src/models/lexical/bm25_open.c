@@ -121,7 +121,8 @@ pith_status pith__bm25_open(pith_bm25 **bm25, const char *dir, const pith_bm25_o
     PITH_TRY(bm25_take_options(&o, given, err));
     pith__stop own, *stop = pith__stop_begin(&own, &o.call);
     PITH_TRY(pith__stop_check(stop, err));
-    const pith_allocator *allocator = o.call.allocator ? o.call.allocator : &pith__allocator_default;
+    const pith_allocator *allocator =
+        o.call.allocator ? o.call.allocator : &pith__allocator_default;
     pith_bm25 *b = pith__memory_alloc(allocator, sizeof *b, 64);
     if (!b) return pith__fail_memory(err, sizeof *b);
     *b = (pith_bm25){ .allocator = *allocator,

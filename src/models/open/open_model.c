@@ -25,6 +25,8 @@
 #include "models/open/chosen_runtime.h"
 #include "models/open/reader.h"
 
+/* What progress counts: reading, passes, texts, the plan. */
+enum { OPEN_STEPS = 4 };
 /* The most idle sessions that may be asked for. */
 enum { SESSIONS_MOST = 4096 };
 /* When memory is short, and how often the system is asked. A look takes about 0.1 ms. */
@@ -214,14 +216,19 @@ static pith_status open_text(pith_model *m) {
 /* What every way of opening ends with; lane: of the profile, or NULL. */
 static pith_status open_finish(pith_model *m, pith__lane *lane, pith_error *err) {
     uint64_t begin = pith__lane_now(lane);
+    pith__progress_tell(m->progress, "steps", 1, OPEN_STEPS);
     PITH_TRY(m->reader->stages->finish(m, err));
+    pith__progress_tell(m->progress, "steps", 2, OPEN_STEPS);
+    PITH_TRY(pith__stop_check(m->making.stop, err));
     pith__lane_phase(lane, "optimise", begin, -1);
     begin = pith__lane_now(lane);
     const pith_status texts = open_text(m);
     if (texts == PITH_ERR_MEMORY || pith__status_stops(texts))
         return pith__fail(err, texts, "%s", m->no_text.message);
+    pith__progress_tell(m->progress, "steps", 3, OPEN_STEPS);
     const pith__program *program;
-    pith_status status = m->text.encoder ? PITH_OK : pith__model_program(&program, m, m->making.stop, err);
+    pith_status status =
+        m->text.encoder ? PITH_OK : pith__model_program(&program, m, m->making.stop, err);
     status = pith__chosen_runtime_rescue(m, status, err);
     if (!status && m->text_modules) status = m->text_modules->tell(m, err);
     pith__lane_phase(lane, "tokenizer and plan", begin, -1);
@@ -276,14 +283,15 @@ pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *o
     uint64_t begin = pith__lane_now(lane);
     pith_status status = pith__stop_check(stop, err);
     if (!status)
-        status = pith__device_list_read(
-        &m->devices, m->options.devices, &m->account.counters, &m->arena, m->options.call.log, err);
+        status = pith__device_list_read(&m->devices, m->options.devices, &m->account.counters,
+                                        &m->arena, m->options.call.log, err);
     if (!status) status = pith__chosen_runtime_begin(m, err);
     if (!status) status = origin->open(m, origin, err);
     pith__lane_phase(lane, "read", begin, -1);
     if (!status) status = open_finish(m, lane, err);
     if (!status) status = open_upkeep(m, err);
     status = pith__account_settle(&m->account, status, err);
+    if (!status) pith__progress_tell(m->progress, "steps", OPEN_STEPS, OPEN_STEPS);
     pith__lane_phase(lane, "open", begin, -1);
     m->limits = NULL;
     open_forget_call(m);

@@ -20,8 +20,8 @@
 /* Faults of the modules are kept for pith_embed, unless they are the caller's, or those of a build
  * that was made without a module: the graph would have other outputs. */
 static pith_status text_modules_of_directory(pith_model *m, pith_error *err) {
-    const pith__modules_source source = { m->dir.data, m->options.route, &m->files, m->options.call.log,
-                                          &m->account.allocator };
+    const pith__modules_source source = { m->dir.data, m->options.route, &m->files,
+                                          m->options.call.log, &m->account.allocator };
     pith_error fault = PITH_ERROR_INIT;
     m->modules_read = true;
     pith_status status = pith__modules_read(&m->modules, &source, &m->arena, &fault);
@@ -35,8 +35,9 @@ static pith_status text_modules_of_directory(pith_model *m, pith_error *err) {
 }
 
 static pith_status text_modules_make_ragged(pith_model *m, pith_error *err) {
-    return pith__text_view_make_ragged(
-        &m->text, m, m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL, m->making.stop, err);
+    return pith__text_view_make_ragged(&m->text, m,
+                                       m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL,
+                                       m->making.stop, err);
 }
 
 /* Markers of PyLate that are no tokens; see encoding_find_marker. */

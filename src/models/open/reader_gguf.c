@@ -11,8 +11,8 @@ static pith_status reader_gguf_read(pith_model *m, const pith__source *source, p
     m->modules_read = true;
     m->tokenizer_bytes = source->bytes;
     m->from_safetensors = true;
-    return pith__gguf_build(&m->graph, &m->modules, source->bytes, name, &m->arena, m->options.call.log,
-                            err);
+    return pith__gguf_build(&m->graph, &m->modules, source->bytes, name, &m->arena,
+                            m->options.call.log, err);
 }
 
 const pith__reader pith__reader_gguf = { .name = "gguf",

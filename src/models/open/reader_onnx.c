@@ -12,7 +12,8 @@ static bool reader_onnx_takes(pith_str bytes) {
 static pith_status reader_onnx_again(pith__graph **graph, const pith_model *m,
                                      const pith__source *source, pith__files *files,
                                      pith__arena *arena, pith_error *err) {
-    return pith__onnx_read(graph, source->bytes, source->folder, files, arena, m->options.call.log, err);
+    return pith__onnx_read(graph, source->bytes, source->folder, files, arena, m->options.call.log,
+                           err);
 }
 
 static pith_status reader_onnx_read(pith_model *m, const pith__source *source, pith_error *err) {

@@ -31,8 +31,8 @@ static pith_status reader_safetensors_read(pith_model *m, const pith__source *so
         const pith__modules *modules = &m->modules;
         PITH_TRY(pith__hf_build_from(&m->graph, &report, source->folder, m->weights_file,
                                      &m->modules.rerank, pith__modules_task(modules),
-                                     modules->config_args, &m->files, &m->arena, m->options.call.log,
-                                     err));
+                                     modules->config_args, &m->files, &m->arena,
+                                     m->options.call.log, err));
         m->modules.config_args = PITH_STR("");
         return reader_safetensors_note(m, &report, err);
     }

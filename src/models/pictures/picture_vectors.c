@@ -141,8 +141,7 @@ static pith_status picture_embed(picture_call *c, picture_worker *w, size_t inde
     pith__lane_phase(lane, "picture", begin, 1);
     pith__runner_trace(&w->runner, pith__lane_trace(lane), lane);
     begin = pith__clock_ns();
-    pith_status status =
-        pith__runner_run(&w->runner, out, &input, c->inner_threads, c->stop, err);
+    pith_status status = pith__runner_run(&w->runner, out, &input, c->inner_threads, c->stop, err);
     if (status) return picture_explain(c, &input, status, err);
     pith__lane_phase(lane, "run", begin, 1);
     pith__count(c->executor.counters, PITH_COUNT_run_ns, pith__clock_ns() - begin);
@@ -153,8 +152,7 @@ static pith_status picture_embed(picture_call *c, picture_worker *w, size_t inde
 
 /* Whether the fault is of the picture alone, and the caller wants to go on without it. */
 static bool picture_pass_over(const picture_call *c, size_t index, const pith_error *fault) {
-    if (!c->options->failures || pith__status_stops(fault->code) ||
-        fault->code == PITH_ERR_MEMORY)
+    if (!c->options->failures || pith__status_stops(fault->code) || fault->code == PITH_ERR_MEMORY)
         return false;
     c->options->failures[index] = *fault;
     for (size_t i = 0; i < c->dim; i++) c->vectors[index * c->dim + i] = NAN;
@@ -254,6 +252,7 @@ static pith_status picture_finish(picture_call *c, int threads, pith_error *err)
         pith__arena_free(&w->arena);
     }
     PITH_TRY(pith__stop_check(c->stop, err));
+    if (!first) pith__progress_tell(c->progress, "pictures", c->count, c->count);
     if (!first) return PITH_OK;
     return pith__fail(err, first->fault.code, "picture %zu: %s", first->failed,
                       first->fault.message);

@@ -47,8 +47,7 @@ static pith_status picture_try(bool *found, pith__picture_view *v, const pith_mo
     *found = false;
     if (output < 0) return PITH_OK;
     const pith__making before = pith__model_begin_making(m, v->making.stop);
-    const pith_status extracted =
-        pith__model_extract(&part, m, (size_t)output, &v->arena, err);
+    const pith_status extracted = pith__model_extract(&part, m, (size_t)output, &v->arena, err);
     pith__model_end_making(m, before);
     if (extracted) return extracted;
     part->making = &v->making;
@@ -114,8 +113,8 @@ static pith_status picture_make(pith__picture_view *v, const pith_model *m, bool
                                      (pith__counters *)&m->account.counters, &v->arena, err));
     if (m->compiled.writer)
         return pith__save_pictures_read(&v->processor, &v->no_processor,
-                                        m->compiled.sections[PITH_SECTION_PICTURES], o->call.allocator,
-                                        err);
+                                        m->compiled.sections[PITH_SECTION_PICTURES],
+                                        o->call.allocator, err);
     if (!m->dir.data) {
         pith__fail(&v->no_processor, PITH_ERR_NOT_FOUND,
                    "the model was not opened from a directory");
@@ -124,8 +123,8 @@ static pith_status picture_make(pith__picture_view *v, const pith_model *m, bool
     pith_str folder = m->dir;
     if (m->modules.folder.size)
         PITH_TRY(pith__path_join(&folder, &v->arena, m->dir.data, m->modules.folder, err));
-    pith_status status =
-        pith__processor_open(&v->processor, folder.data, m->options.call.allocator, &v->no_processor);
+    pith_status status = pith__processor_open(&v->processor, folder.data, m->options.call.allocator,
+                                              &v->no_processor);
     return status == PITH_ERR_MEMORY ? pith__fail(err, status, "%s", v->no_processor.message)
                                      : PITH_OK;
 }

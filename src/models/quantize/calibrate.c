@@ -15,6 +15,7 @@ typedef struct product {
 
 typedef struct calibration {
     const pith__calibrate_parts *parts;
+    pith__stop *stop; /* may be NULL */
     product *products;
     int64_t *k;
     size_t count;
@@ -60,10 +61,11 @@ static pith_status calibrate_find_products(calibration *c, pith__arena *arena, p
                : pith__fail(err, PITH_ERR_ARGUMENT, "the model has no int8 matmuls to calibrate");
 }
 
+/* Columns are packed by themselves, so a call that must end in between leaves weights that work. */
 static pith_status calibrate_pack_again(pith__packed_step step, const pith__linear *linear,
                                         const pith__factor *factor, pith__arena *scratch,
-                                        pith_error *err) {
-    pith__packer packer = { .arena = scratch, .steps = &step, .count = 1 };
+                                        pith__stop *stop, pith_error *err) {
+    pith__packer packer = { .arena = scratch, .steps = &step, .count = 1, .stop = stop };
     linear->way->fit(linear, factor);
     pith_status status = pith__packer_fill(&packer, NULL, NULL, err);
     linear->way->fit(linear, NULL);
@@ -81,7 +83,7 @@ static pith_status calibrate_round(void *user, size_t at, const pith__factor *fa
             while (step->node != plan->packed[i].node) step++;
             if (calibrate_find(user, step) == at)
                 PITH_TRY(calibrate_pack_again(plan->packed[i], calibrate_linear_of(step), factor,
-                                              scratch, err));
+                                              scratch, c->stop, err));
         }
     }
     return PITH_OK;
@@ -89,7 +91,8 @@ static pith_status calibrate_round(void *user, size_t at, const pith__factor *fa
 
 pith_status pith__calibrate(const pith__calibrate_parts *parts,
                             const pith_calibrate_options *options, pith_error *err) {
-    calibration c = { .parts = parts };
+    pith__stop own;
+    calibration c = { .parts = parts, .stop = pith__stop_begin(&own, &options->call) };
     pith__arena arena;
     pith__arena_init(&arena, parts->allocator);
     pith_status status = calibrate_find_products(&c, &arena, err);

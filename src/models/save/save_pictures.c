@@ -46,7 +46,8 @@ pith_status pith__save_pictures_write(pith__bytes_out *out, const pith_model *m,
         pixels = pixels || pith__model_is_pixels(m->graph->inputs[i]);
     if (!pixels) return PITH_OK;
     pith_status status = pith__picture_view_get(&v, m, false, NULL, &why);
-    if (status && status != PITH_ERR_MEMORY) status = pith__picture_view_get(&v, m, true, NULL, &why);
+    if (status && status != PITH_ERR_MEMORY)
+        status = pith__picture_view_get(&v, m, true, NULL, &why);
     if (status == PITH_ERR_MEMORY) return pith__fail(err, status, "%s", why.message);
     if (status) return PITH_OK;
     pith__put_u32(out, v->processor ? PITH_OK : v->no_processor.code);

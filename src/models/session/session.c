@@ -196,8 +196,8 @@ static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads,
     pith__runner runner = own ? f->ready(s->second_plan, s->inputs) : s->runner;
     pith__runner_trace(&runner, pith__lane_trace(lane), lane);
     const pith_tensor *targets = s->target_count ? s->targets : NULL;
-    pith_status status = pith__runner_run_into(&runner, outputs, targets, m->graph, s->inputs,
-                                               threads, stop, err);
+    pith_status status =
+        pith__runner_run_into(&runner, outputs, targets, m->graph, s->inputs, threads, stop, err);
     bool may_be_sizes = apart && (status == PITH_ERR_ARGUMENT || status == PITH_ERR_RUN);
     if (!may_be_sizes) return status;
     return pith__fail_at(err, status, "%s: ", f->sizes_text(&s->sizes, m, text, sizeof text));

@@ -96,8 +96,7 @@ pith_status pith__model_embed(float *vectors, const pith_model *model, const pit
     pith__dense_request dense = dense_request(&o, vectors);
     pith__stop own, *stop = pith__stop_begin(&own, &o.call);
     pith__progress told;
-    pith__encode_job job =
-        encode_job(&o, texts, count, stop, pith__progress_begin(&told, &o.call));
+    pith__encode_job job = encode_job(&o, texts, count, stop, pith__progress_begin(&told, &o.call));
     pith__head_use use = { .request = &dense };
     pith_status status = pith__head_find(&use.head, "dense", err);
     if (!status) status = pith__encoder_run(model->text.encoder, &job, &use, 1, err);
@@ -113,9 +112,9 @@ pith_status pith__model_next_chunk(pith_chunk *chunk, const pith_model *model, p
     PITH_TRY(embed_complete(&embed, o.embed, model, err));
     if (embed.max_length < 0)
         return pith__fail(err, PITH_ERR_ARGUMENT, "max_length must not be negative");
-    pith_status status = pith__encoder_next_chunk(
-        chunk, model->text.encoder, text, embed.max_length, o.overlap, embed.prompt_name,
-        pith__stop_begin(&own, &o.call), err);
+    pith_status status =
+        pith__encoder_next_chunk(chunk, model->text.encoder, text, embed.max_length, o.overlap,
+                                 embed.prompt_name, pith__stop_begin(&own, &o.call), err);
     return pith__account_explain(&model->account, status, err);
 }
 

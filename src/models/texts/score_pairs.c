@@ -123,7 +123,7 @@ static pith_status scoring_reranked(float *scores, const pith_model *m, int outp
                                     const pith_str *documents, size_t count, pith_score_options *o,
                                     pith__stop *stop, pith_error *err) {
     pith__score_prompts j;
-    pith_status status = pith__score_prompts_begin(&j, m, query, documents, count, o, err);
+    pith_status status = pith__score_prompts_begin(&j, m, query, documents, count, o, stop, err);
     if (!status) {
         pith_activation own =
             m->modules.rerank.form == PITH_RERANK_MXBAI ? PITH_ACTIVATION_NONE : m->labels.rerank;

@@ -50,12 +50,13 @@ static pith_str prompts_join(pith__arena *arena, const pith_str *parts, size_t c
     return (pith_str){ text, size };
 }
 
-static pith_status prompts_tokens(pith_tokens *tokens, const pith_model *m, pith_str text,
-                                  int32_t max_length, pith_error *err) {
+static pith_status prompts_tokens(pith_tokens *tokens, const pith__score_prompts *j,
+                                  const pith_model *m, pith_str text, int32_t max_length,
+                                  pith_error *err) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     options.no_specials = options.no_offsets = 1;
     options.max_length = max_length;
-    return pith__tokenizer_encode(tokens, m->tokenizer, text, NULL, &options, NULL, err);
+    return pith__tokenizer_encode(tokens, m->tokenizer, text, NULL, &options, j->stop, err);
 }
 
 /* The ids of several token rows one behind the other. */
@@ -75,8 +76,8 @@ static pith_status prompts_join_ids(const int32_t **ids, size_t *count, pith__ar
 /* Before and behind each text stand the tokens of these words. */
 static pith_status prompts_frame(pith__score_prompts *j, const pith_model *m, const char *before,
                                  const char *after, pith_error *err) {
-    PITH_TRY(prompts_tokens(&j->words[0], m, pith__str_of(before), 0, err));
-    PITH_TRY(prompts_tokens(&j->words[1], m, pith__str_of(after), 0, err));
+    PITH_TRY(prompts_tokens(&j->words[0], j, m, pith__str_of(before), 0, err));
+    PITH_TRY(prompts_tokens(&j->words[1], j, m, pith__str_of(after), 0, err));
     j->frame.before = j->words[0].ids;
     j->frame.before_count = j->words[0].count;
     j->frame.after = j->words[1].ids;
@@ -94,6 +95,7 @@ static pith_status prompts_qwen3(pith__score_prompts *j, const pith_model *m, pi
     PITH_TRY(prompts_frame(j, m, qwen3_before, qwen3_after, err));
     if (!instruction.size) instruction = pith__str_of(qwen3_instruction);
     for (size_t i = 0; i < count; i++) {
+        if (i % 256 == 0) PITH_TRY(pith__stop_check(j->stop, err));
         const pith_str parts[] = { PITH_STR("<Instruct>: "),   instruction,
                                    PITH_STR("\n<Query>: "),    query,
                                    PITH_STR("\n<Document>: "), documents[i] };
@@ -115,8 +117,8 @@ static pith_status prompts_mxbai(pith__score_prompts *j, const pith_model *m, pi
     pith_tokens *line = &j->words[2], own = PITH_TOKENS_INIT;
     int64_t limit = j->max_length ? j->max_length : PROMPTS_LENGTH;
     PITH_TRY(prompts_frame(j, m, mxbai_before, mxbai_after, err));
-    PITH_TRY(prompts_tokens(line, m, PITH_STR("\n"), 0, err));
-    pith_status status = prompts_tokens(&own, m, pith__str_of(mxbai_task), 0, err);
+    PITH_TRY(prompts_tokens(line, j, m, PITH_STR("\n"), 0, err));
+    pith_status status = prompts_tokens(&own, j, m, pith__str_of(mxbai_task), 0, err);
     if (!status)
         status = prompts_join_ids(&j->frame.after, &j->frame.after_count, &j->arena,
                                   (const pith_tokens *[]){ line, &own, &j->words[1] }, 3, err);
@@ -133,13 +135,14 @@ static pith_status prompts_mxbai(pith__score_prompts *j, const pith_model *m, pi
                                query };
     pith_str asked = prompts_join(&j->arena, parts, sizeof parts / sizeof *parts);
     if (!status && !asked.data) status = pith__fail_memory(err, query.size);
-    if (!status) status = prompts_tokens(&own, m, asked, (int32_t)(limit * 3 / 4), err);
+    if (!status) status = prompts_tokens(&own, j, m, asked, (int32_t)(limit * 3 / 4), err);
     if (!status)
         status = prompts_join_ids(&j->frame.before, &j->frame.before_count, &j->arena,
                                   (const pith_tokens *[]){ &j->words[0], &own, line }, 3, err);
     pith__token_rows_free(&own);
     PITH_TRY(status);
     for (size_t i = 0; i < count; i++) {
+        if (i % 256 == 0) PITH_TRY(pith__stop_check(j->stop, err));
         texts[i] = prompts_join(&j->arena, (pith_str[]){ PITH_STR("document: "), documents[i] }, 2);
         if (!texts[i].data) return pith__fail_memory(err, documents[i].size);
     }
@@ -195,7 +198,7 @@ static pith_status prompts_find_end(pith__score_prompts *j, const pith_model *m,
     for (int i = 0; i < 2; i++) {
         pith_str text;
         PITH_TRY(prompts_write(&text, form, fillers[i], fillers[i], instruction, &j->arena, err));
-        PITH_TRY(prompts_tokens(&j->words[i], m, text, 0, err));
+        PITH_TRY(prompts_tokens(&j->words[i], j, m, text, 0, err));
     }
     const pith_tokens *a = &j->words[0], *b = &j->words[1];
     size_t n = 0, most = a->count < b->count ? a->count : b->count;
@@ -219,8 +222,10 @@ static pith_status prompts_chat(pith__score_prompts *j, const pith_model *m, pit
             "instruction: the model's chat template cannot be run with one (a message of the role "
             "'system')");
     if (rerank->keeps_end) PITH_TRY(prompts_find_end(j, m, form, instruction, err));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (i % 256 == 0) PITH_TRY(pith__stop_check(j->stop, err));
         PITH_TRY(prompts_write(&texts[i], form, query, documents[i], instruction, &j->arena, err));
+    }
     j->frame.bare = true;
     return PITH_OK;
 }
@@ -266,8 +271,11 @@ static pith_status prompts_instruction(pith_str *instruction, const pith_model *
 
 pith_status pith__score_prompts_begin(pith__score_prompts *j, const pith_model *m, pith_str query,
                                       const pith_str *documents, size_t count,
-                                      const pith_score_options *o, pith_error *err) {
-    *j = (pith__score_prompts){ .frame = { .marker = -1 }, .max_length = o->max_length };
+                                      const pith_score_options *o, pith__stop *stop,
+                                      pith_error *err) {
+    *j = (pith__score_prompts){ .frame = { .marker = -1 },
+                                .max_length = o->max_length,
+                                .stop = stop };
     for (size_t i = 0; i < sizeof j->words / sizeof *j->words; i++)
         j->words[i] = (pith_tokens)PITH_TOKENS_INIT;
     pith__arena_init(&j->arena, m->options.call.allocator);

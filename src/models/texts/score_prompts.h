@@ -14,6 +14,7 @@ typedef struct pith__score_prompts {
     pith__encode_frame frame;
     int32_t max_length;   /* of the job; 0: the model's own limit */
     pith_tokens words[3]; /* of the model, and of the query */
+    pith__stop *stop;     /* may be NULL */
 } pith__score_prompts;
 
 /* Prepares a call. The query is UTF-8. The options' instruction, or else the model's default
@@ -22,7 +23,8 @@ typedef struct pith__score_prompts {
  * must live until then. */
 pith_status pith__score_prompts_begin(pith__score_prompts *j, const pith_model *model,
                                       pith_str query, const pith_str *documents, size_t count,
-                                      const pith_score_options *options, pith_error *err);
+                                      const pith_score_options *options, pith__stop *stop,
+                                      pith_error *err);
 void pith__score_prompts_end(pith__score_prompts *j);
 /* Whether the model is one that takes an instruction at all. */
 bool pith__score_prompts_takes_instruction(const pith_model *model);

@@ -75,12 +75,11 @@ pith_status pith__text_view_make_program(pith__text_view *view, const pith_model
     return text_view_open_program(view, m, view->ragged, stop, err);
 }
 
-static pith_status text_view_make_part(pith__text_view *view, const pith_model *m,
-                                       pith__stop *stop, pith_error *err) {
+static pith_status text_view_make_part(pith__text_view *view, const pith_model *m, pith__stop *stop,
+                                       pith_error *err) {
     pith__graph *part;
     const pith__making before = pith__model_begin_making(m, stop);
-    pith_status status =
-        pith__model_extract(&part, m, (size_t)view->outputs[0], &view->arena, err);
+    pith_status status = pith__model_extract(&part, m, (size_t)view->outputs[0], &view->arena, err);
     pith__model_end_making(m, before);
     return status ? status : text_view_open_program(view, m, part, stop, err);
 }

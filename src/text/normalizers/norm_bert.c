@@ -44,11 +44,13 @@ static pith_status strip(const void *self, pith__encoding *enc, pith__piece piec
     return PITH_OK;
 }
 
-const pith__normalizer_desc pith__bert_clean = { "BertNormalizer: clean", PITH_STEP_LOCAL | PITH_STEP_EACH, NULL,
-                                                 clean, NULL };
+const pith__normalizer_desc pith__bert_clean = { "BertNormalizer: clean",
+                                                 PITH_STEP_LOCAL | PITH_STEP_EACH, NULL, clean,
+                                                 NULL };
 const pith__normalizer_desc pith__bert_strip = { "BertNormalizer: strip",
-                                                 PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL | PITH_STEP_EACH, NULL,
-                                                 strip, NULL };
+                                                 PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL |
+                                                     PITH_STEP_EACH,
+                                                 NULL, strip, NULL };
 
 static void norm_bert_parse(const void **self, pith__json *j, pith__loader *loader) {
     pith__bert_options *o = pith__arena_array(loader->arena, 1, sizeof *o);

@@ -10,5 +10,6 @@ static pith_status norm_bytelevel_run(const void *self, pith__encoding *enc, pit
     return PITH_OK;
 }
 
-const pith__normalizer_desc pith__normalizer_ByteLevel = { "ByteLevel", PITH_STEP_LOCAL | PITH_STEP_EACH, NULL,
+const pith__normalizer_desc pith__normalizer_ByteLevel = { "ByteLevel",
+                                                           PITH_STEP_LOCAL | PITH_STEP_EACH, NULL,
                                                            norm_bytelevel_run, NULL };

@@ -24,5 +24,6 @@ static pith_status norm_lowercase_run(const void *self, pith__encoding *enc, pit
     return PITH_OK;
 }
 
-const pith__normalizer_desc pith__normalizer_Lowercase = { "Lowercase", PITH_STEP_LOCAL | PITH_STEP_EACH, NULL,
+const pith__normalizer_desc pith__normalizer_Lowercase = { "Lowercase",
+                                                           PITH_STEP_LOCAL | PITH_STEP_EACH, NULL,
                                                            norm_lowercase_run, NULL };

@@ -22,5 +22,5 @@ static pith_status norm_nmt_run(const void *self, pith__encoding *enc, pith__pie
     return PITH_OK;
 }
 
-const pith__normalizer_desc pith__normalizer_Nmt = { "Nmt", PITH_STEP_LOCAL | PITH_STEP_EACH, NULL, norm_nmt_run,
-                                                     NULL };
+const pith__normalizer_desc pith__normalizer_Nmt = { "Nmt", PITH_STEP_LOCAL | PITH_STEP_EACH, NULL,
+                                                     norm_nmt_run, NULL };

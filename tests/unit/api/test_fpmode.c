@@ -141,7 +141,8 @@ static void test_model(void **state) {
         assert_int_equal(pith_model_open(&model, PITH_TEST_DATA "/hf/bert", &options, &err),
                          PITH_OK);
         described_size = 0;
-        assert_int_equal(pith_model_describe(model, PITH_DESCRIBE_JSON, &(pith_writer){ keep_text, NULL, NULL }, &err),
+        assert_int_equal(pith_model_describe(model, PITH_DESCRIBE_JSON,
+                                             &(pith_writer){ keep_text, NULL, NULL }, &err),
                          PITH_OK);
         assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);
         check_mode(mode);

@@ -149,7 +149,9 @@ static void statistics(void **state) {
     pith_statistics s = PITH_STATISTICS_INIT;
     s.pool_hits = 1;
     s.pool_misses = 3;
-    assert_int_equal(pith_statistics_write(&s, PITH_STATISTICS_JSON, &(pith_writer){ collect, NULL, all }, NULL), PITH_OK);
+    assert_int_equal(
+        pith_statistics_write(&s, PITH_STATISTICS_JSON, &(pith_writer){ collect, NULL, all }, NULL),
+        PITH_OK);
     assert_non_null(strstr(all, "\"pool_hit_ratio\": 0.25"));
 }
 

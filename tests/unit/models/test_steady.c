@@ -99,8 +99,8 @@ static void test_bound_session(void **state) {
         if (strstr(port->name, "type")) memset(data[i], 0, sizeof data[i]);
         assert_int_equal(pith_session_bind_input(session, port->name, &t, &err), PITH_OK);
     }
-    assert_int_equal(pith_session_bind_output(session, pith_model_output(model, 0)->name, &to, &err),
-                     PITH_OK);
+    assert_int_equal(
+        pith_session_bind_output(session, pith_model_output(model, 0)->name, &to, &err), PITH_OK);
     for (int i = 0; i < 200; i++) {
         if (i == 2) pith_model_reset_statistics(model);
         if (pith_session_run(session, outputs, NULL, NULL, 0, NULL, &err))

@@ -233,7 +233,8 @@ static void cancelled(void **state) {
     pith_hit hits[4];
     set s = set_make(PITH_F32, 0, PITH_METRIC_COSINE, 100, 8, 1, 0);
     pith_search_index *index = NULL;
-    s.how.call.cancel = &stop, s.how.first_pass = PITH_FIRST_PASS_INT8, s.how.row_bytes = s.row_bytes;
+    s.how.call.cancel = &stop, s.how.first_pass = PITH_FIRST_PASS_INT8,
+    s.how.row_bytes = s.row_bytes;
     assert_int_equal(pith_search_index_create(&index, s.rows, 100, 8, &s.how, &err),
                      PITH_ERR_CANCELLED);
     assert_null(index);

@@ -437,7 +437,9 @@ static void test_writing(void **state) {
     s.padded_tokens = 10;
     s.batches = 4;
     written_size = 0;
-    assert_int_equal(pith_statistics_write(&s, PITH_STATISTICS_JSON, &(pith_writer){ keep, NULL, NULL }, &err), PITH_OK);
+    assert_int_equal(
+        pith_statistics_write(&s, PITH_STATISTICS_JSON, &(pith_writer){ keep, NULL, NULL }, &err),
+        PITH_OK);
     assert_non_null(strstr(written, "\"pool_hit_ratio\": 0.75"));
     assert_non_null(strstr(written, "\"run_ns\": 1500000"));
     assert_non_null(strstr(written, "\"batch_mean_tokens\": 25"));
@@ -453,14 +455,18 @@ static void test_writing(void **state) {
     assert_int_equal(keys, (sizeof s - sizeof s.size) / sizeof(uint64_t) + 8);
     pith__arena_free(&arena);
     written_size = 0;
-    assert_int_equal(pith_statistics_write(&s, PITH_STATISTICS_TEXT, &(pith_writer){ keep, NULL, NULL }, &err), PITH_OK);
+    assert_int_equal(
+        pith_statistics_write(&s, PITH_STATISTICS_TEXT, &(pith_writer){ keep, NULL, NULL }, &err),
+        PITH_OK);
     assert_non_null(strstr(written, "pool_hits                  3\n"));
     assert_non_null(strstr(written, "run                        1.500 ms\n"));
     assert_non_null(strstr(written, "buffer_reuse_ratio         -\n"));
-    assert_int_equal(pith_statistics_write(&s, 5, &(pith_writer){ keep, NULL, NULL }, &err), PITH_ERR_ARGUMENT);
-    s.size = 0;
-    assert_int_equal(pith_statistics_write(&s, PITH_STATISTICS_TEXT, &(pith_writer){ keep, NULL, NULL }, &err),
+    assert_int_equal(pith_statistics_write(&s, 5, &(pith_writer){ keep, NULL, NULL }, &err),
                      PITH_ERR_ARGUMENT);
+    s.size = 0;
+    assert_int_equal(
+        pith_statistics_write(&s, PITH_STATISTICS_TEXT, &(pith_writer){ keep, NULL, NULL }, &err),
+        PITH_ERR_ARGUMENT);
 }
 
 static void test_wrong_open_options(void **state) {

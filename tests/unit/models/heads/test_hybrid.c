@@ -433,7 +433,8 @@ static void test_compiled(void **state) {
         pith_model *model = encode_open(paths[i]);
         FILE *f = fopen(COMPILED, "wb");
         assert_non_null(f);
-        if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err)) fail_msg("%s", err.message);
+        if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err))
+            fail_msg("%s", err.message);
         assert_int_equal(fclose(f), 0);
         pith_model_close(model);
         check_model(COMPILED, paths[i], i ? 5e-6 : 5e-7);

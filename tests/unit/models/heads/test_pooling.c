@@ -131,7 +131,8 @@ static void no_tokens(void **state) {
         pith__arena arena;
         pith_error err = PITH_ERROR_INIT;
         float vectors[3][WIDTH];
-        const pith__dense_request request = { .normalize = normalize ? PITH_CHOICE_YES : PITH_CHOICE_NO,
+        const pith__dense_request request = { .normalize =
+                                                  normalize ? PITH_CHOICE_YES : PITH_CHOICE_NO,
                                               .vectors = vectors[0] };
         const pith__head_rows none = { 1, NULL, 0, WIDTH, 0, NULL, &arena },
                               all = { 2, rows[0], ROWS, WIDTH, 0, NULL, &arena };

@@ -111,8 +111,7 @@ static void encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *
                    int role, int threads) {
     pith_error err = PITH_ERROR_INIT;
     const pith_call call = { .size = sizeof call, .threads = threads };
-    if (pith_bm25_encode(rows, bm25, texts, count, role, &call, &err))
-        fail_msg("%s", err.message);
+    if (pith_bm25_encode(rows, bm25, texts, count, role, &call, &err)) fail_msg("%s", err.message);
 }
 
 static void test_fastembed(void **state) {
@@ -288,7 +287,8 @@ static void test_memory(void **state) {
         o.call.allocator = &allocator;
         pith_status status = pith_bm25_open(&bm25, STOPS, &o, &err);
         if (!status) {
-            status = pith_bm25_encode(&rows, bm25, &cases[0].text, 1, PITH_ROLE_DOCUMENT, NULL, &err);
+            status =
+                pith_bm25_encode(&rows, bm25, &cases[0].text, 1, PITH_ROLE_DOCUMENT, NULL, &err);
             if (!status) pith_bm25_rows_free(&rows, bm25);
             pith_bm25_close(bm25);
         }

@@ -83,7 +83,8 @@ static void same_bits_compiled(const pith_model *m, const pith_encoded *all) {
     pith_error err = PITH_ERROR_INIT;
     FILE *f = fopen(COMPILED, "wb");
     assert_non_null(f);
-    if (pith_model_save(m, &(pith_writer){ write_piece, NULL, f }, &err)) fail_msg("%s", err.message);
+    if (pith_model_save(m, &(pith_writer){ write_piece, NULL, f }, &err))
+        fail_msg("%s", err.message);
     assert_int_equal(fclose(f), 0);
     pith_model *again = encode_open(COMPILED);
     pith_encoded *e = encode_all(again, texts, TEXTS, PITH_ENCODE_SPARSE, PITH_ROLE_DOCUMENT, NULL);

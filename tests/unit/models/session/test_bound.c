@@ -69,7 +69,7 @@ static void fill_feed(feed *f, const pith_model *model, int round) {
         for (int k = 0; k < TEXTS * LENGTH; k++)
             f->data[i][k] = strstr(port->name, "mask")   ? 1
                             : strstr(port->name, "type") ? 0
-                                                        : 5 + (k * 7 + round) % 11;
+                                                         : 5 + (k * 7 + round) % 11;
         f->tensors[i] = (pith_tensor){ .data = f->data[i],
                                        .bytes = sizeof f->data[i],
                                        .dtype = PITH_I64,
@@ -99,7 +99,8 @@ static void test_same_bits(void **state) {
             pith_tensor t = {
                 .data = memory[i], .bytes = sizeof memory[i], .dtype = port->dtype, .rank = -1
             };
-            assert_int_equal(pith_session_bind_output(bound.session, port->name, &t, NULL), PITH_OK);
+            assert_int_equal(pith_session_bind_output(bound.session, port->name, &t, NULL),
+                             PITH_OK);
         }
         for (int round = 0; round < 4; round++) {
             fill_feed(&f, plain.model, round);

@@ -141,10 +141,13 @@ static void test_padding(void **state) {
     if (pith_session_run(padded, &out, names, inputs, 3, NULL, &err)) fail_msg("%s", err.message);
     for (int r = 0; r < ROWS; r++) {
         for (int i = 0; i < 3; i++)
-            inputs[i] = (pith_tensor){
-                data[i] + r * LENGTH, (size_t)lengths[r] * 8, PITH_I64, 2, { 1, lengths[r] },
-                0, NULL
-            };
+            inputs[i] = (pith_tensor){ data[i] + r * LENGTH,
+                                       (size_t)lengths[r] * 8,
+                                       PITH_I64,
+                                       2,
+                                       { 1, lengths[r] },
+                                       0,
+                                       NULL };
         if (pith_session_run(alone, &one, names, inputs, 3, NULL, &err))
             fail_msg("%s", err.message);
         assert_int_equal(one.dims[1], lengths[r]);
@@ -188,7 +191,8 @@ static void save_model(const char *path) {
     pith_error err = PITH_ERROR_INIT;
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
-    if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err)) fail_msg("%s", err.message);
+    if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err))
+        fail_msg("%s", err.message);
     assert_int_equal(fclose(f), 0);
 }
 

@@ -128,7 +128,9 @@ static void test_refused(void **state) {
     for (int i = 0; i < 3; i++) {
         pith_embed_stats stats = { .texts_done = 9 };
         pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
-        *(i == 0 ? &options.call.threads : i == 1 ? &options.max_length : &options.batch_tokens) = -1;
+        *(i == 0   ? &options.call.threads
+          : i == 1 ? &options.max_length
+                   : &options.batch_tokens) = -1;
         options.stats = &stats;
         assert_int_equal(pith_embed(vectors, model, texts, 1, &options, &err), PITH_ERR_ARGUMENT);
         assert_string_equal(err.message,

@@ -150,7 +150,9 @@ static pith_status work(counter *c, const char *dir, int threads, pith_error *er
     size_t bytes = TEXTS * pith_embed_dim(model, &embed_options) * sizeof *got;
     assert_in_range(bytes, 1, sizeof got);
     status = pith_embed(got, model, texts, TEXTS, &embed_options, err);
-    if (!status) status = pith_model_describe(model, PITH_DESCRIBE_JSON, &(pith_writer){ drop_text, NULL, NULL }, err);
+    if (!status)
+        status = pith_model_describe(model, PITH_DESCRIBE_JSON,
+                                     &(pith_writer){ drop_text, NULL, NULL }, err);
     if (!status) status = tokenize(model, &allocator, dir, err);
     if (!status) status = run_session(model, err);
     if (!status) status = pith_model_save(model, &(pith_writer){ write_piece, NULL, NULL }, err);
@@ -223,7 +225,8 @@ static void save_model(const char *path) {
     pith_model *model = open_any(DIR);
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
-    if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err)) fail_msg("%s", err.message);
+    if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err))
+        fail_msg("%s", err.message);
     pith_model_close(model);
     assert_int_equal(fclose(f), 0);
 }

@@ -535,7 +535,8 @@ static void test_trie_of_bytes(void **state) {
         pith_error err;
         pith__arena_init(&arena, &pith__allocator_default);
         pith__arena_init(&scratch, &pith__allocator_default);
-        assert_int_equal(pith__trie_build(&trie, keys, count, &arena, &scratch, NULL, &err), PITH_OK);
+        assert_int_equal(pith__trie_build(&trie, keys, count, &arena, &scratch, NULL, &err),
+                         PITH_OK);
         for (unsigned i = 0; i < 3 * 65536; i++) {
             char text[3] = { (char)(i >> 8), (char)i, (char)i };
             pith_str string = { text, 1 + i / 65536 };
