@@ -53,8 +53,8 @@ typedef struct pith_database_options {
 #define PITH_DATABASE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_database_options)
 
 /* The functions below that take a call context may be given NULL. Log and profile have no effect,
- * nor has the allocator where a handle brings its own. A call that is ended early leaves handles and
- * files as they were, unless it says otherwise. */
+ * nor has the allocator where a handle brings its own. A call that is ended early leaves handles
+ * and files as they were, unless it says otherwise. */
 
 /* Infers the schema of a source and writes it as JSON, which people edit and
  * pith_database_options.schema names. Progress tells "rows" that were read so far. */
@@ -173,8 +173,8 @@ PITH_API void pith_relational_get_state(pith_relational_state *state, const pith
 
 /* Trains for so many steps, at most up to the planned number, and sets *loss to the mean loss of
  * these. The number of threads changes no bit. If the call is ended early, the steps that are done
- * count, and the one that was begun leaves no trace: a later call goes on to the same bits. Progress
- * tells "steps" of this call. */
+ * count, and the one that was begun leaves no trace: a later call goes on to the same bits.
+ * Progress tells "steps" of this call. */
 PITH_API pith_status pith_relational_train(double *loss, pith_relational *model, int64_t steps,
                                            const pith_call *call, pith_error *err);
 
@@ -209,8 +209,8 @@ PITH_API pith_status pith_relational_part(uint32_t *rows, double *labels, size_t
 /* How much the model's loss rises where the cells of a column, or of a whole table, are hidden from
  * every context, on up to so many rows of a part. each is called for every column and table, the
  * largest rise first; of a table the column's data is NULL. Names belong to the database. The loss
- * is cross-entropy, or of numbers and ranks Huber's of the distance in standard deviations. Progress
- * tells "columns" and tables that were hidden. */
+ * is cross-entropy, or of numbers and ranks Huber's of the distance in standard deviations.
+ * Progress tells "columns" and tables that were hidden. */
 PITH_API pith_status pith_relational_importance(pith_relational *model, int32_t split, size_t rows,
                                                 const pith_call *call,
                                                 void (*each)(void *user, pith_str table,
@@ -223,8 +223,8 @@ PITH_API pith_status pith_relational_importance(pith_relational *model, int32_t 
  * parents, with aggregates of the children of both. */
 PITH_API const char *pith_baseline_name(int32_t baseline);
 /* Trains a baseline for the model's task and measures it on a part of the rows. metrics are as in
- * pith_relational_evaluate. Progress tells "features" that are computed, and "trees" that are grown:
- * their total is the most, since growing ends when more trees do not help. */
+ * pith_relational_evaluate. Progress tells "features" that are computed, and "trees" that are
+ * grown: their total is the most, since growing ends when more trees do not help. */
 PITH_API pith_status pith_baseline_evaluate(pith_relational_metrics *metrics,
                                             const pith_relational *model, int32_t baseline,
                                             int32_t split, const pith_call *call, pith_error *err);
@@ -251,7 +251,8 @@ PITH_API pith_status pith_relational_find_row(uint32_t *row, const pith_relation
 PITH_API pith_str pith_relational_class(const pith_relational *model, int32_t index);
 /* Answers the question about each row: answers[count][outputs], see pith_relational_target. What
  * stands in the target's cell of the row is not read. An answer has the same bits whatever other
- * rows are asked. If the call is ended early, answers hold nothing of use. Progress tells "rows". */
+ * rows are asked. If the call is ended early, answers hold nothing of use. Progress tells "rows".
+ * */
 PITH_API pith_status pith_relational_predict(float *answers, pith_relational *model,
                                              const uint32_t *rows, size_t count,
                                              const pith_call *call, pith_error *err);

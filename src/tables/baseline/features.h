@@ -57,8 +57,8 @@ pith_status pith__features_list(pith__feature_list *list, const pith__target *ta
 bool pith__feature_seeds_make(pith__feature_seeds *seeds, const pith__rdb *rdb,
                               const pith__rdb_task *task, const uint32_t *rows, size_t count,
                               pith__stop *stop, pith__arena *arena);
-/* values[group.count][seeds.count]; NaN where there is nothing to see. False if memory is out or the
- * call must end. What lies in the arena afterwards is scratch. */
+/* values[group.count][seeds.count]; NaN where there is nothing to see. False if memory is out or
+ * the call must end. What lies in the arena afterwards is scratch. */
 bool pith__feature_values(double *values, const pith__feature_list *list,
                           const pith__feature_group *group, const pith__feature_seeds *seeds,
                           pith__arena *arena);

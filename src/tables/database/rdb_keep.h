@@ -10,8 +10,8 @@
 
 #include "tables/database/task_target.h"
 
-/* Hands such a file of the target's database to the writer. origin: the checksum that the model's file
- * names. */
+/* Hands such a file of the target's database to the writer. origin: the checksum that the model's
+ * file names. */
 pith_status pith__rdb_keep(const pith__target *target, uint64_t origin, const pith_writer *writer,
                            const pith_allocator *allocator, pith_error *err);
 /* Gives an open database the statistics, the split and the target of what a model keeps, so that

@@ -5,7 +5,7 @@
 #include "base/memory/memory.h"
 #include "base/stop.h"
 
-/* Sorts as a stable qsort does. False if the call must end; the items are then in some order.
+/* Sorts as a stable qsort does. False if the call must end; some items may then be there twice.
  * Scratch is taken from the arena and given back; without it the sort is done in one piece. stop
  * may be NULL. */
 bool pith__sort(void *items, size_t count, size_t size, int (*compare)(const void *, const void *),

@@ -88,7 +88,8 @@ struct pith_relational {
 pith_status pith__trainer_configure(pith__trainer_config *config, pith_str text, pith__arena *arena,
                                     pith_error *err);
 
-/* stop, here and below: may be NULL. Several questions are learned in turns; their answers and texts must be of the same kind. */
+/* stop, here and below: may be NULL. Several questions are learned in turns; their answers and
+ * texts must be of the same kind. */
 pith_status pith__trainer_create(pith_relational **model, const pith__trainer_question *questions,
                                  size_t count, pith_str config, uint64_t seed, pith__stop *stop,
                                  const pith_allocator *allocator, pith_error *err);
