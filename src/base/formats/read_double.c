@@ -203,11 +203,12 @@ static inline size_t read_digits(uint64_t *number, const char **p, const char *e
 }
 
 bool pith__read_number(double *number, pith_str text) {
+    if (!text.size) return false; /* data may be NULL */
     const char *p = text.data, *end = p + text.size;
-    const bool negative = text.size && *p == '-';
+    const bool negative = *p == '-';
     uint64_t mantissa = 0;
     int64_t exponent = 0;
-    if (text.size && (*p == '-' || *p == '+')) p++;
+    if (*p == '-' || *p == '+') p++;
     const char *begin = p;
     size_t digits = read_digits(&mantissa, &p, end);
     if (p < end && *p == '.') {
