@@ -89,7 +89,10 @@ ROW(bool, uint8_t, NOT_ZERO, NOT_ZERO)
         for (int64_t i = 0; i < n; i++) p[i] = FROM_I(x[i]);                                       \
     }
 
-/* To odd: a double rounded so that a second rounding to fewer bits is still right. */
+/* Rounds a double to odd: towards zero, with the last bit set if anything was cut off. A second
+ * rounding, to at least two bits fewer, then gives what one rounding of x would, because no tie can
+ * appear that x does not have. Source: S. Boldo, G. Melquiond, "Emulation of FMA and correctly
+ * rounded sums: proved algorithms using rounding to odd". */
 static float round_to_odd(double x) {
     float f = (float)x;
     if ((double)f == x || isnan(x) || isinf(f)) return f;
@@ -313,6 +316,10 @@ static bool has_row(int dtype) {
 
 bool pith__convert_known(int from, int to) { return has_row(from) && has_row(to); }
 
+/* The first of these that knows the pair: a copy for equal types, the kernel of this CPU, a loop
+ * for the pair, and at last blocks that go through int64 or double. int64 is taken wherever the
+ * source is an integer, so that a number above 2^53 is rounded once. Only u64 to a float goes
+ * through double, since int64 does not hold its upper half. */
 void pith__convert(void *y, int to, int64_t y_first, const void *x, int from, int64_t x_first,
                    int64_t n, bool saturate) {
     if (n <= 0) return; /* there may be no memory */
@@ -354,6 +361,8 @@ void pith__convert(void *y, int to, int64_t y_first, const void *x, int from, in
     }
 }
 
+/* Source: ONNX DynamicQuantizeLinear. The range includes 0, so that 0 is exact; a range of nothing
+ * gets the scale 1. */
 void pith__dynamic_scale(float *scale, float *zero, const float *x, size_t n,
                          pith__range_fn *range) {
     float low = 0, high = 0;

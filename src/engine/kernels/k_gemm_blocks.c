@@ -13,7 +13,8 @@
 #include "engine/kernels/vec.h"
 #include "engine/kernels/vmath.h"
 
-/* k whose products are added in 16 bits; a multiple of 8. */
+/* k whose products are added in 16 bits; a multiple of 8. A longer span could overflow them, as
+ * said above; a shorter one widens sums to 32 bits more often. */
 enum { SPAN = 32 };
 
 /* ROWS and NARROW_ROWS: rows of a tile for each way, PANELS: its panels of 16 columns. Each row has
@@ -370,7 +371,9 @@ PITH_INLINE vf blocks_take(const float *x, int64_t n) {
     return n >= 16 ? vf_load(x) : blocks_take_few(x, n);
 }
 
-/* n numbers of a block of a row, n at most block. */
+/* n numbers of a block of a row, n at most block: gemm_blocks.h says how. The largest magnitude is
+ * found on the bits without sign, whose order is that of the numbers, with infinity and NaN above
+ * all of them; so one maximum also tells whether all are finite. */
 static void quantize_block(uint8_t *to, const float *x, int64_t n, int64_t block, int32_t middle) {
     vi most = vi_set1(0), sum = vi_set1(0);
     for (int64_t i = 0; i < n; i += 16)

@@ -389,6 +389,8 @@ enum { FOUR = 1, TOGETHER = 1 };
 enum { FOUR = 0, TOGETHER = 0 };
 #endif
 
+/* True if all column sums of these columns fit 16 bits. Zero points do too, so their products take
+ * one instruction that multiplies pairs of 16 bits and adds. */
 static bool all_small(const pith__gemm_int8 *g, int64_t j, int64_t width) {
     const int64_t b_panel = pith__gemm_int8_panel_bytes(g->k);
     bool small = true;

@@ -70,6 +70,7 @@ static double floor_mod(double u, double v) {
 }
 MAP2(map_mod, f64, double, double, floor_mod(u, v))
 
+/* By squaring, in log(exponent) steps. It wraps, as products of integers do. */
 static uint64_t int_pow(uint64_t base, uint64_t exponent) {
     uint64_t r = 1;
     for (; exponent; exponent >>= 1, base *= base)
