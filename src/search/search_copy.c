@@ -60,6 +60,9 @@ typedef struct copy_job {
     const volatile int *cancel;
 } copy_job;
 
+/* Rounds a row to the copy, and keeps what its scores are multiplied by: the scale of the row, for
+ * cosine with the inverse of its length, for L2 twice the scale and the sum of squares to be taken
+ * off. */
 static void copy_one(pith_search_index *x, size_t row, const float *values) {
     const float scale =
         pith__search_round((char *)x->copy.rows + row * x->copy.row_bytes, x, values);
