@@ -34,7 +34,8 @@ float *pith__linear(pith__network_work *w, int parameter, bool bias, const float
     return y;
 }
 
-/* d W = d_y^T x. */
+/* d W = d_y^T x, with the rows as the summed axis: a GEMM like any other once d_y is transposed and
+ * x is packed. Sums have a fixed order, so gradients have the same bits on every level. */
 static void linear_weights(pith__network_work *w, const pith__parameter *p, const float *x,
                            const float *d_y, size_t rows) {
     const size_t in = (size_t)p->in, out = (size_t)p->out;
