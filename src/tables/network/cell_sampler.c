@@ -151,9 +151,9 @@ typedef struct sample_list {
     uint32_t table, count, *children; /* the latest first */
 } sample_list;
 
-/* Lists the children of a row that may be seen: those with a time up to the asked one. If there are
- * more than `width`, the `latest` ones and a subset drawn from the others. Children are in the
- * order of time, so each bound is a binary search. What is drawn follows from seed, epoch, asked
+/* Lists the children of a row that may be seen: those with a time before the asked one. If there
+ * are more than `width`, the `latest` ones and a subset drawn from the others. Children are in the
+ * order of time, so each bound is found by search. What is drawn follows from seed, epoch, asked
  * row and link, not from the order of calls. */
 static uint32_t sample_children(const sample_run *s, uint32_t *children, uint32_t row,
                                 uint32_t index) {
