@@ -376,6 +376,9 @@ static double json_double(pith_str raw) {
     return value;
 }
 
+/* Up to nine digits and what ends a number are read here; everything else goes through the general
+ * scanner, which also decides what is a number. In files that Python wrote, a whole number may be
+ * written with a point or an exponent, and counts up to 2^53. */
 int64_t pith__json_int(pith__json *j) {
     pith_str raw;
     bool integer;

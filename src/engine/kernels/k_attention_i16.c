@@ -398,7 +398,10 @@ static float probabilities(const call *c, int32_t *s, const exponent *e) {
     return 1.0f / (float)vi_hsum(sum);
 }
 
-/* Probabilities times some panels of values to the result. */
+/* Probabilities times some panels of values to the result. Values are codes, of which a column has
+ * a unit and a middle: with shares as the reciprocals of the sums of probabilities, the result is
+ * sum * share * unit + middle, since the probabilities add up to 1 then. The sum over up to BLOCK
+ * keys stays in integers; the sums of further blocks are added in f32. */
 static void put_values(const call *c, int64_t i, int rows, int tile_rows, int64_t column,
                        int panels, const float *shares) {
     const pith__attention *a = c->a;

@@ -148,6 +148,10 @@ static float *network_encode(pith__network_work *w, network_cells *c, const pith
     return h;
 }
 
+/* Gradients of network_encode, from the sum of name and value of each cell back. A name or text
+ * that stands in several cells was projected once, so the gradients of its cells are added first,
+ * in the order of the cells; then the projections run backwards over the different ones. A masked
+ * cell and an empty one have a learned vector each instead of a value. */
 static void network_encode_back(pith__network_work *w, const network_cells *c, const float *d_h) {
     const pith__network *n = w->network;
     const int layers[3] = { n->number, n->boolean, n->time };

@@ -192,6 +192,8 @@ typedef struct trainer_sum {
     float *gradients;
     size_t size, parts;
 } trainer_sum;
+/* Numbers of a part of the sum over packs. A thread adds all packs for its part in their order, so
+ * the sum has the same bits for any number of threads. */
 enum { SUM_SLICE = 4096 };
 
 static void trainer_add(void *context, size_t part, int worker) {
