@@ -132,6 +132,7 @@ F8_ROW(e4m3fnuz, PITH_F8E4M3FNUZ)
 F8_ROW(e5m2, PITH_F8E5M2)
 F8_ROW(e5m2fnuz, PITH_F8E5M2FNUZ)
 
+/* The exponent alone, 2^(bits - 127); 255 is NaN. Source: OCP Microscaling Formats, E8M0. */
 static void load_f_e8m0(double *y, const void *x, int64_t first, int64_t n) {
     const uint8_t *p = (const uint8_t *)x + first;
     for (int64_t i = 0; i < n; i++) y[i] = p[i] == 255 ? (double)NAN : ldexp(1.0, (int)p[i] - 127);

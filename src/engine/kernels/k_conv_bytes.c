@@ -23,6 +23,9 @@ static int64_t turn_few(uint8_t *to, int64_t to_row, const uint8_t *from, int64_
     return i;
 }
 
+/* Transposes blocks of 16 x 16 in registers. Bytes are widened to 32 bits for that, since vec.h can
+ * transpose these; the rest goes one by one, or, with up to four rows, by turn_few. flip: the bits
+ * that change, 0x80 for a change of sign. */
 void PITH_K(turn_bytes_u8)(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row,
                            int64_t n, int64_t m, uint8_t flip) {
     const vi flips = vi_set1(flip);

@@ -176,6 +176,8 @@ PITH_INLINE vi blocks_high(vi b) { return blocks_low(vi_shr(b, 4)); }
 
 /* The sums over all blocks of a tile into t, which is cleared before. */
 #if defined(HAS_VNNI)
+/* A step takes 8 k of each panel: with 4 bits the lower and the upper halves of one group of 64
+ * bytes, with 8 bits two groups. The 16 scales of the block are behind its groups. */
 PITH_INLINE void tile_vnni(const int rows, const pith__blocks_form *f, place at, float *t) {
     const bool halves = f->bits == 4;
     for (int64_t block = f->blocks; block > 0; block--) {
@@ -256,6 +258,8 @@ PITH_INLINE void blocks_span(const int rows, place at, const bool halves, int tu
     }
 }
 
+/* Sums of 16 bits hold a span; then they are added to those of 32 bits. Weights of 8 bits go
+ * through the span twice, first for their lower halves. */
 PITH_INLINE void tile_narrow(const int rows, const pith__blocks_form *f, place at, float *t) {
     const bool halves = f->bits == 4;
     const int span = f->block < SPAN ? f->block : SPAN;

@@ -228,6 +228,8 @@ PITH_INLINE void lp_columns(const float *x, float *y, int64_t n, int64_t inner, 
     }
 }
 
+/* Sixteen sums in double, one for each lane, which are added in halves at the end. The rest of a
+ * row is filled up with zeros, which add nothing. */
 PITH_INLINE void lp_row(const float *x, float *y, int64_t n, const bool square) {
     double sums[16] = { 0 };
     float some[16] = { 0 };

@@ -63,6 +63,7 @@ ALL_INTS(FMOD, map_fmod)
 ALL_INTS(MOD, map_mod)
 MAP2(map_fmod, f64, double, double, fmod(u, v))
 
+/* The remainder of the quotient rounded down: it has the sign of v, and so has a 0. */
 static double floor_mod(double u, double v) {
     double r = fmod(u, v);
     if (r == 0) return copysign(r, v);

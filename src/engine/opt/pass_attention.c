@@ -52,6 +52,8 @@ typedef struct known_masks {
 
 /* ---- terms ---- */
 
+/* Layers mostly share one mask, and to recognise it means to run it, so the answers are remembered.
+ * A full table begins anew. */
 static pith_status recognize(attention *m, const pith__value *v, pith__mask_form form,
                              pith__mask_kind *kind, pith__mask *mask) {
     known_masks *known = m->known;

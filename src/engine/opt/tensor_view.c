@@ -57,6 +57,7 @@ static bool regroup(pith__view *v, const pith__type *shape, pith__dims *dims) {
     return true;
 }
 
+/* Atoms go with their axis. Without perm the axes are reversed. */
 static bool permute(pith__view *v, const pith__node *node) {
     size_t count;
     const int64_t *perm = pith__node_ints(node, "perm", &count);
@@ -124,6 +125,8 @@ static bool narrow(pith__view *v, int axis, int64_t begin, int64_t step, pith__d
     return true;
 }
 
+/* Starts, axes and steps must be known, and steps go upwards. Ends are not looked at: the output's
+ * size, which inference has found, says how many there are. */
 static bool view_slice(pith__view *v, const pith__node *node, const pith__value *output) {
     int64_t starts[PITH_MAX_RANK], axes[PITH_MAX_RANK], steps[PITH_MAX_RANK], n, m;
     const pith__type *in = &node->inputs[0]->type;
@@ -159,6 +162,7 @@ static bool view_split(pith__view *v, const pith__node *node, const pith__value 
     return narrow(v, (int)axis, begin, 1, output->type.dims[axis]);
 }
 
+/* Gather by one index: a slice of one element, whose axis then goes. */
 static bool view_take(pith__view *v, const pith__node *node) {
     int64_t index, count, axis = pith__node_int(node, "axis", 0);
     int rank = node->inputs[0]->type.rank;

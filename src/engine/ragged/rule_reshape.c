@@ -42,6 +42,9 @@ static bool rule_reshape(pith__ragged *r, const pith__node *node) {
     return pith__ragged_reshape_rest(r, out, value, &form);
 }
 
+/* Batch and sequence are one axis of packed rows, the first, wherever they stand in the original.
+ * So only the order of the other axes counts: where that stays, as between [batch, heads, sequence,
+ * size] and [batch, sequence, heads, size], the packed value is the same. */
 static bool rule_reshape_transpose(pith__ragged *r, const pith__node *node) {
     const pith__value *x = node->inputs[0], *out = node->outputs[0];
     pith__ragged_form in = r->forms[x->id], form = pith__ragged_form_of(r, &out->type);
