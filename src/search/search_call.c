@@ -219,6 +219,9 @@ static pith_status call_check(const pith_search_index *x, const pith_search_opti
     return PITH_OK;
 }
 
+/* A first pass is worth it only if its candidates are not all items anyway, so it is left out where
+ * k times the rescoring factor is more than there are. A larger factor finds more of the true best
+ * and costs as many more exact scores. */
 pith_status pith__search_run(pith_hit *hits, const pith_search_index *index, const float *queries,
                              size_t count, size_t k, const pith_search_options *options,
                              pith_error *err) {

@@ -95,6 +95,8 @@ static void copy_task(void *context, size_t part, int worker) {
     }
 }
 
+/* Rows are filled up to what the kernels read at once: 32 bytes of int8, 64 bits. Only L2 on int8
+ * needs shifts. */
 pith_status pith__search_copy_make(pith_search_index *index, int threads,
                                    const volatile int *cancel, pith_error *err) {
     const bool int8 = index->first_pass == PITH_FIRST_PASS_INT8;

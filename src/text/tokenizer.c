@@ -341,6 +341,8 @@ static void free_parts(batch_part *part, const pith_allocator *allocator) {
     }
 }
 
+/* Texts in parallel, in parts of neighbours. Each thread has one call state for all of its parts;
+ * results are put together in the order of the texts, whichever thread is first. */
 static pith_status encode_parts(batch *b, int threads, pith_error *err) {
     const pith_allocator *allocator = b->tokenizer->allocator;
     size_t parts = 0;

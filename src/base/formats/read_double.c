@@ -119,6 +119,10 @@ static bool read_double_scan(pith_str text, wide *w, int64_t *exponent, int *cou
     return more;
 }
 
+/* The general way. Positive powers of ten are multiplied in. For negative ones the digits are moved
+ * up by so many bits that at least 64 are left after the divisions by five (7 / 3 bits is more than
+ * a five has), and the powers of two only move the exponent. Numbers beyond MOST or below LEAST are
+ * infinity or 0 without any of it, which also limits the work for hostile exponents. */
 double pith__read_double(pith_str text) {
     wide w = { .count = 0 };
     int64_t exponent = 0;

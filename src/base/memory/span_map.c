@@ -85,6 +85,8 @@ pith_status pith__map_init(pith__map *map, pith__arena *arena, size_t expected_c
     return resize(map, slot_count) ? PITH_OK : PITH_ERR_MEMORY;
 }
 
+/* The table grows at three quarters: beyond that, runs of slots that are in use become long. A key
+ * that is there keeps its slot and its span, and gets the new value. */
 bool pith__map_put(pith__map *map, pith_str key, uint32_t value, uint32_t *old) {
     if (!key.data) key.data = "";
     uint32_t hash = hash_of(map->seed, key);

@@ -228,6 +228,8 @@ static pith_status linkage_average(float *rows, int32_t *ids, const linkage *l, 
     return PITH_OK;
 }
 
+/* Clusters by Ward's method, cut where at most n / factor of them are left, each replaced by its
+ * mean. Memory grows with the square of the tokens, so there is a limit to them. */
 pith_status pith__token_pool(float *rows, int32_t *ids, size_t *count, int64_t width,
                              const pith__token_pool_settings *pool, pith__arena *scratch,
                              pith_error *err) {

@@ -200,6 +200,8 @@ static bool is_sound(const pith__bpe_split *splits, const pith__trie *trie, uint
            splits[s.left].rank < s.rank && splits[s.right].rank < s.rank;
 }
 
+/* Tables of a compiled file, which may be hostile: every way that is followed through them must
+ * end, and every token that the trie can give must have a text (is_sound). */
 pith_status pith__bpe_longest_open(pith__bpe_longest *b, const pith__merges *merges,
                                    int32_t id_count, pith__loader *loader) {
     size_t count;

@@ -531,6 +531,8 @@ static pith_status build_merges(bpe *model, const pith__bpe_spec *s, pith__loade
     return pith__merges_build(&model->merges, merges, s->merge_count, loader->arena, loader->err);
 }
 
+/* Ids of short characters and of bytes in tables, by where the symbol stands in its word, so that
+ * most symbols need no look-up. */
 static void build_direct(bpe *model) {
     for (unsigned place = 0; place < PLACES; place++)
         for (uint32_t c = 0; c < DIRECT; c++) {
