@@ -126,7 +126,8 @@ static void parse_steps(pith__json *j, pith__loader *loader, const char *kind) {
     }
 }
 
-/* Files of old versions give the model no type. */
+/* The type of a model that does not say it, as files of old versions do not: by keys that only one
+ * type has. WordLevel has none of them. */
 static pith_str model_type_by_keys(pith__json *j, pith__loader *loader) {
     pith_str key, type = PITH_STR("WordLevel");
     pith__json *ahead = pith__arena_alloc(loader->scratch, sizeof *ahead);

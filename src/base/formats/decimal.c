@@ -84,6 +84,9 @@ static size_t decimal_put_odd(char *text, double x) {
     return (size_t)sprintf(text, "%s%s", signbit(x) ? "-" : "", isnan(x) ? "nan" : "inf");
 }
 
+/* The shortest text that reads back as x: digits are tried from few to many, since most floats need
+ * close to the fewest. Within the range where double arithmetic is exact enough, digits are made
+ * and checked by it; outside of it by printf and strtof, in a locale that writes a point. */
 size_t pith__decimal_put_f32(const pith__decimal *d, char *text, float x) {
     const float a = fabsf(x);
     size_t sign = signbit(x) != 0, size = 0;

@@ -187,7 +187,10 @@ static int hex4(const char *p) {
     return value;
 }
 
-/* Consumes a string and checks it; raw is what stands between the quotes. */
+/* Consumes a string and checks it; raw is what stands between the quotes. Eight bytes are looked at
+ * together: the expression sets the high bit of each byte that is a control, a quote or a
+ * backslash. A borrow can set it wrongly only above such a byte, so the lowest one found is right.
+ * UTF-8 is checked at the end, and only if a byte above 0x7F was seen. */
 static bool scan_string(pith__json *j, pith_str *raw, bool *escapes) {
     const char *begin = ++j->p, *p = begin;
     uint64_t wide = 0;
@@ -241,7 +244,8 @@ static bool scan_string(pith__json *j, pith_str *raw, bool *escapes) {
     return true;
 }
 
-/* The decoded text of a string that was checked: never longer than raw. */
+/* The decoded text of a string that was checked: never longer than raw. A surrogate without its
+ * other half becomes U+FFFD, and the scanner notes it (halves). */
 static pith_str decode_string(pith__json *j, pith_str raw) {
     char *out = pith__arena_alloc(j->arena, raw.size), *o = out;
     if (!out) {
@@ -372,6 +376,9 @@ static double json_double(pith_str raw) {
     return value;
 }
 
+/* Up to nine digits and what ends a number are read here; everything else goes through the general
+ * scanner, which also decides what is a number. In files that Python wrote, a whole number may be
+ * written with a point or an exponent, and counts up to 2^53. */
 int64_t pith__json_int(pith__json *j) {
     pith_str raw;
     bool integer;
@@ -443,6 +450,8 @@ bool pith__json_null(pith__json *j) {
     return pith__json_peek(j) == PITH_JSON_NULL && word(j, "null");
 }
 
+/* Skips a value of any depth with a loop and the scanner's own stack, without recursion. What is
+ * skipped is checked like everything else. */
 void pith__json_skip(pith__json *j) {
     pith_str raw;
     bool flag;

@@ -12,6 +12,8 @@ void pith__json_put(pith__json_out *out, const char *text) {
     out->write(out->user, text, strlen(text));
 }
 
+/* Writes runs that need no escape as they are. A byte that is not valid UTF-8 becomes U+FFFD, so
+ * that the output is JSON whatever the string is. */
 void pith__json_put_string(pith__json_out *out, pith_str s) {
     pith__json_put(out, "\"");
     for (size_t i = 0; i < s.size;) {

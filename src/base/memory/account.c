@@ -48,6 +48,9 @@ static char *account_ask_host(pith__account *a, size_t total) {
     return block;
 }
 
+/* A block from the pool counts as held already. A new one is counted first and asked for then, so
+ * that threads together stay within the limit. If the host has none, the pool is given back to it,
+ * and it is asked once more. */
 static void *account_alloc(void *user, size_t bytes) {
     pith__account *a = user;
     size_t total;

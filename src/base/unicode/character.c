@@ -77,6 +77,8 @@ size_t pith__character_compatible_form(uint32_t c, uint32_t out[PITH_CHARACTER_F
     return character_form(&pith__character_compatible, c, out);
 }
 
+/* Hangul syllables are composed by arithmetic (chapter 3.12), all other pairs by a binary search in
+ * the table. */
 uint32_t pith__character_composite(uint32_t a, uint32_t b) {
     if (a >= L && a < L + L_COUNT && b >= V && b < V + V_COUNT)
         return S + ((a - L) * V_COUNT + b - V) * T_COUNT;

@@ -62,7 +62,8 @@ static void pool_strip_begin(pool_strip *s, int64_t j, int64_t last_row) {
     }
 }
 
-/* Column c of the windows at offset `at`, one by one: next to them x ends. */
+/* Column c of the windows at offset `at`, one by one, where a whole vector would reach beyond x. It
+ * is rare, and not inlined, so that the usual way stays short. */
 static __attribute__((noinline)) vf pool_scattered(const pool_strip *s, int64_t at, int64_t c,
                                                    int stride, float outside) {
     float lanes[16];
@@ -71,7 +72,8 @@ static __attribute__((noinline)) vf pool_scattered(const pool_strip *s, int64_t 
     return vf_load(lanes);
 }
 
-/* Column c of the windows, in the row at offset `row`. */
+/* Column c of the windows, in the row at offset `row`, in the cheapest way that reads inside of x:
+ * as it lies if all of it is inside the row; with the lanes outside replaced; or one by one. */
 PITH_INLINE vf pool_tap(const pool_strip *s, int64_t row, int64_t c, const int max) {
     const float *x = s->a->x;
     const int stride = s->stride;
@@ -176,7 +178,8 @@ static void pool_mean_strip(const pool_strip *s, int64_t o, int64_t end, int64_t
 
 /* ---- planes ---- */
 
-/* May NaN be among n elements? Also said of infinities. */
+/* May NaN be among n elements? Also said of infinities. 0 times a finite number is 0 and 0 times
+ * anything else is NaN, which stays in the sum. */
 static bool pool_odd(const float *x, int64_t n) {
     vf sums[4] = { vf_zero(), vf_zero(), vf_zero(), vf_zero() };
     int64_t i = 0;
@@ -409,6 +412,9 @@ static void pool_flat_join(const pool_joins *j, int64_t count, int max) {
         pool_flat_rows(j, count, 0, 2);
 }
 
+/* The maximum over a window is the maximum over its rows of the maxima over its columns, so the two
+ * directions go one after the other: as many operations as rows and columns instead of their
+ * product. Padding is -infinity in a copy, which removes all special cases at edges. */
 static void pool_flat(const pith__pool_planes *a, int64_t channel, int max) {
     const pith__window *w = a->w;
     const int64_t width = w->out[1] + w->kernel[1] - 1, more = w->kernel[0] - 1,
@@ -444,6 +450,9 @@ static bool pool_flat_fits(const pith__window *w) {
     return width <= FLAT / 3 / w->kernel[0] && width >= w->in[1] + w->begin[1];
 }
 
+/* A maximum that keeps NaN takes more instructions than one that does not. Where windows overlap,
+ * each element is read several times, and looking for NaN once pays; where they do not, every
+ * maximum keeps NaN. */
 void PITH_K(pool_rows_max_f32)(const pith__pool_planes *a) {
     const pith__window *w = a->w;
     const int last = w->rank - 1;

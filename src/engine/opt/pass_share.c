@@ -83,7 +83,10 @@ static int order_of_names(const void *a, const void *b) {
     return order ? order : (x->name.size > y->name.size) - (x->name.size < y->name.size);
 }
 
-/* Attributes in the order of their names. */
+/* Writes a node as bytes: operator, opset, inputs and attributes. Attributes come in the order of
+ * their names, since a file may list them in any order. Small constants are written by content,
+ * because exporters repeat them for every node. False if an attribute is of a kind that is not
+ * compared, or if memory is out. */
 static bool put_node(writer *w, const pith__node *node) {
     w->size = 0;
     share_put(w, &node->op, sizeof(const void *));

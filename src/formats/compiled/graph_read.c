@@ -89,7 +89,9 @@ static void graph_read_items(reader *r, pith_tensor *t, int64_t count, int depth
     t->bytes = (size_t)count * sizeof *items;
 }
 
-/* data of the tensor is the file's: read-only. */
+/* Reads a tensor's dtype and shape; its contents are a span of the weights' section by number, and
+ * must have just the bytes that the shape needs. data of the tensor is the file's: read-only, never
+ * copied. Strings and items of sequences stand in line. */
 static void graph_read_tensor(reader *r, pith_tensor *t, int depth) {
     pith__bytes_in *in = r->in;
     *t = (pith_tensor){ .dtype = (int32_t)pith__get_below(in, PITH_NONE + 1, "an unknown dtype"),
@@ -275,7 +277,8 @@ static void read_attr(reader *r, pith__attr *attr, pith__graph *graph, int depth
     }
 }
 
-/* made: by value, those that are a node's output; NULL for inputs. */
+/* Reads the inputs or outputs of a node as numbers of values. A value may be the output of one node
+ * only. made: by value, those that are a node's output; NULL for inputs. */
 static pith__value **read_uses(reader *r, size_t *count, const pith__graph *graph, bool *made) {
     pith__value **uses = graph_read_array(r, count, 4, sizeof *uses);
     if (uses)
@@ -363,6 +366,9 @@ static void read_outputs(reader *r, pith__graph *graph) {
     graph->output_names = names;
 }
 
+/* Values first, then nodes that refer to them by number, then outputs. Memory for a list is asked
+ * for only if the rest of the file can hold as many entries (pith__get_count), so a damaged count
+ * costs nothing. depth bounds the recursion through subgraphs. */
 static pith__graph *read_graph(reader *r, pith__graph *parent, int depth) {
     pith__graph *graph;
     if (depth > DEPTH_MAX) {

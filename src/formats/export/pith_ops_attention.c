@@ -145,6 +145,9 @@ static bool replace_is_one_row(const pith__node *node) {
     return !node->inputs[0]->output_uses && node->inputs[0]->user_count == 3;
 }
 
+/* Finds the MatMul, and the Add behind it, that made query, key and value as one row: Attention of
+ * com.microsoft has this projection inside. Its weight is [width, 3 * row], as here; other layouts
+ * become MultiHeadAttention. */
 static bool replace_projection_of(replace_projection *p, const pith__node *node) {
     const pith__node *made = node->inputs[0]->producer;
     *p = (replace_projection){ NULL, NULL, NULL };
@@ -253,7 +256,9 @@ static pith__value *replace_choice(pith__replace *b, pith__value *which, float n
     return which ? pith__replace_shape(y, PITH_F32, which->type.rank, which->type.dims) : y;
 }
 
-/* f32 [batch, 1, queries, keys], or [1, 1, queries, keys] without a mask. */
+/* What mask and window together add to a score: f32 [batch, 1, queries, keys], or [1, 1, queries,
+ * keys] without a mask. Layers with the same mask, window and numbers share it; the key has all
+ * three numbers by their bits. */
 static pith__value *replace_score_bias(pith__replace *b, const pith__node *node, pith__value *q,
                                        pith__value *k) {
     const replace_skips s = replace_skips_of(node);
@@ -285,7 +290,9 @@ static pith__value *replace_score_bias(pith__replace *b, const pith__node *node,
 
 /* ---- the operators ---- */
 
-/* The greatest place of a key of each text, i32 [batch], and the number of keys, i32. */
+/* The greatest place of a key of each text, i32 [batch], and the number of keys, i32.
+ * GroupQueryAttention wants both for its cache of keys. There is no cache here, so every text has
+ * all keys, and what is padding is told by the number that is added to the scores alone. */
 static void replace_lengths(pith__replace *b, pith__value *k, pith__value **last,
                             pith__value **total) {
     pith__new_nodes *m = &b->m;
@@ -327,7 +334,9 @@ static pith__value *replace_zero_if_none(pith__replace *b, pith__value *bias, pi
     return PITH_REPLACE(b, "Mul", y, sees);
 }
 
-/* With all that is masked as a number that is added to the scores, *made. */
+/* With all that is masked as a number that is added to the scores, *made. What the graph adds
+ * itself comes on top. MultiHeadAttention has no window, and GroupQueryAttention no mask of keys,
+ * so both get it this way. */
 static pith__value *replace_spread(pith__replace *b, const pith__node *node, pith__value **made) {
     pith__value *q = replace_own_rows(b, node, 0), *k = replace_own_rows(b, node, 1),
                 *v = replace_own_rows(b, node, 2), *given = pith__node_input(node, 3), *bias = NULL,

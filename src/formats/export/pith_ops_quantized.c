@@ -113,6 +113,10 @@ static pith__value *replace_stack(pith__replace *b, pith__value *const *parts, i
     return v;
 }
 
+/* pith.QuantizedLSTM has the inputs of each direction by themselves, all of the first one and then
+ * all of the second; DynamicQuantizeLSTM has them with an axis of directions. Constants are joined
+ * here, and parts that are computed get Unsqueeze and Concat. Outputs behind the first are replaced
+ * here; the caller replaces the first. */
 pith__value *pith__replace_quantized_lstm(pith__replace *b, pith__node *node) {
     const int count =
         pith__str_is(pith__node_str(node, "direction", "forward"), "bidirectional") ? 2 : 1;

@@ -199,6 +199,8 @@ static pith__value *replace_bias(pith__replace *b, const pith__node *node) {
     return data ? replace_constant(b, first->name, data, 1, &n) : NULL;
 }
 
+/* MatMul, bias and activation. A node with several pairs of weight and bias stands for as many
+ * matmuls of the same rows with their columns side by side, so its weights become one constant. */
 static pith__value *replace_linear(pith__replace *b, pith__node *node) {
     pith__value *w = replace_weight(b, node), *bias = replace_bias(b, node);
     if (b->m.status) return NULL;
@@ -293,6 +295,8 @@ static bool replace_move_axis_fits(const pith__node *node, const pith__replace_f
     return node->inputs[0]->type.rank > 0;
 }
 
+/* Transpose by the permutation that puts axis `from` at place `to` and leaves the others in their
+ * order. */
 static pith__value *replace_move_axis(pith__replace *b, pith__node *node) {
     const int rank = node->inputs[0]->type.rank;
     const int64_t from = (pith__node_int(node, "from", 0) + rank) % rank,

@@ -50,7 +50,8 @@ static pith_status encoder_read_output(pith__encoder *e, int place, pith_error *
     return pith__vector_steps_prepare(&model->steps, e->parts.modules, model->isa, &e->arena, err);
 }
 
-/* Bytes of the widest row that belongs to a token. */
+/* Bytes of the widest row that belongs to a token, among the values that nodes make with the tokens
+ * as axis 0; 1 if there is none. A width that is not known before the run is passed over. */
 static int64_t encoder_widest_row(const pith__graph *graph) {
     pith__dim tokens = encoder_tokens(graph);
     int64_t widest = 1;

@@ -34,7 +34,8 @@ float *pith__linear(pith__network_work *w, int parameter, bool bias, const float
     return y;
 }
 
-/* d W = d_y^T x. */
+/* d W = d_y^T x, with the rows as the summed axis: a GEMM like any other once d_y is transposed and
+ * x is packed. Sums have a fixed order, so gradients have the same bits on every level. */
 static void linear_weights(pith__network_work *w, const pith__parameter *p, const float *x,
                            const float *d_y, size_t rows) {
     const size_t in = (size_t)p->in, out = (size_t)p->out;
@@ -57,6 +58,8 @@ static void linear_weights(pith__network_work *w, const pith__parameter *p, cons
     for (size_t i = 0; i < in * out; i++) d[i] += sum[i];
 }
 
+/* Gradients of y = x W + b: those of W and b are added to w->d, that of x is d_y W^T, by the matrix
+ * that was packed the other way. x is not wanted where it is data. */
 float *pith__linear_back(pith__network_work *w, int parameter, bool bias, const float *x,
                          const float *d_y, size_t rows, bool wanted) {
     const pith__parameter *p = &w->network->parameters[parameter];
@@ -120,6 +123,8 @@ static const float *residual_keep(pith__network_work *w, const float *h, size_t 
     return copy;
 }
 
+/* h += out(attention(in(norm(h)))), over the keys that the pack lists for this kind. What the
+ * backward pass needs is kept. */
 void pith__attend(pith__network_work *w, pith__residual *kept, const pith__network_layer *layer,
                   int kind, float *h) {
     const size_t cells = w->pack->cell_count, dim = (size_t)w->network->shape.dim;

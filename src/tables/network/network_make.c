@@ -29,6 +29,8 @@ static pith__network_layer parameter_layer(pith__network *n, int32_t inner, int3
     return layer;
 }
 
+/* Gives each parameter its place. The order is that of files and of the random numbers of first
+ * values, so it may not change. */
 static void network_lay_out(pith__network *n) {
     const int32_t dim = n->shape.dim;
     n->name = parameter_linear(n, dim, n->shape.text);

@@ -51,6 +51,9 @@ typedef struct trainer_job {
     bool *failed;            /* [packs] */
 } trainer_job;
 
+/* One pack: samples the cells of its rows, runs them, and leaves the gradients in the pack's own
+ * array. Packs are added in their order afterwards, so that sums do not depend on which thread was
+ * first. */
 static bool trainer_pack_run(trainer_job *job, size_t part, pith__trainer_worker *w) {
     pith_relational *r = job->r;
     const size_t from = part * PITH_NETWORK_PACK;
@@ -163,6 +166,9 @@ typedef struct trainer_batch {
     double *losses;
 } trainer_batch;
 
+/* The rows of the next batch. Which row is the n-th follows from n alone (epoch, and place in that
+ * epoch's order), so training can go on from any step. With several sources, packs take turns among
+ * them, and each pack is of one source. */
 static void trainer_fill_batch(trainer_batch *b, pith_relational *r) {
     const size_t batch = (size_t)r->config.batch,
                  parts = (batch + PITH_NETWORK_PACK - 1) / PITH_NETWORK_PACK;
@@ -186,6 +192,8 @@ typedef struct trainer_sum {
     float *gradients;
     size_t size, parts;
 } trainer_sum;
+/* Numbers of a part of the sum over packs. A thread adds all packs for its part in their order, so
+ * the sum has the same bits for any number of threads. */
 enum { SUM_SLICE = 4096 };
 
 static void trainer_add(void *context, size_t part, int worker) {
@@ -206,6 +214,9 @@ static double trainer_rate(const pith__trainer_config *c, int64_t step) {
     return c->rate * (up < down ? up : down);
 }
 
+/* A step of AdamW. Gradients are sums over the batch: they become means, and are scaled down if
+ * their norm over all parameters is above `clip`. Decay is for matrices only, not for biases and
+ * norms. */
 static void trainer_update(pith_relational *r) {
     const pith__trainer_config *c = &r->config;
     const double t = (double)r->step + 1, rate = trainer_rate(c, r->step), beta1 = 0.9,

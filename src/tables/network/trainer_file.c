@@ -103,6 +103,8 @@ typedef struct trainer_parts {
     const uint8_t *arrays;
 } trainer_parts;
 
+/* Takes a file apart after its checksum held. All sizes must add up to that of the file, so what
+ * follows can be copied without further checks. */
 static pith_status trainer_read(trainer_parts *p, const uint8_t *bytes, size_t size,
                                 pith_error *err) {
     trainer_header *h = &p->h;

@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "tables/network/trainer.h"
 
+/* The most questions and cells of a call. A cell keeps its question's number in a byte, and a mask
+ * takes a byte for each pair of cells, 256 MB at most. */
 enum { INPUT_ROWS = 255, INPUT_CELLS = 1 << 14 };
 
 typedef struct inputs {
@@ -86,6 +88,8 @@ static bool inputs_masks(const inputs *in) {
     return mask != NULL;
 }
 
+/* Arrays of all cells. A text or name that stands in several cells is in `texts` once, at the place
+ * that the worker's slots remember; these are cleared again, since they belong to the model. */
 static bool inputs_make(inputs *in) {
     const size_t cells = in->pack->cell_count, dim = in->r->rdb->dim;
     int64_t *asked = pith__arena_array(in->arena, in->pack->sequences, sizeof *asked);

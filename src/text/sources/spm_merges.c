@@ -27,6 +27,9 @@ static scored *spm_pairs_sort(pith__arena *scratch, const double *scores, size_t
     return order;
 }
 
+/* SentencePiece merges whichever two neighbours make the piece with the best score. As a list of
+ * merges that is: each piece, the best first, with every cut of it into two pieces, from left to
+ * right. */
 pith_status pith__spm_merges(pith__bpe_spec *spec, pith__loader *loader, const pith_str *pieces,
                              const double *scores, const bool *merges, size_t count) {
     pith__map ids;
