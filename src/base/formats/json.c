@@ -320,7 +320,8 @@ static bool digits(const char **p, const char *end) {
 /* Consumes one of Python's words for numbers that JSON does not have. */
 static bool scan_python_number(pith__json *j, pith_str *raw) {
     static const char *const words[] = { "NaN", "Infinity", "-Infinity" };
-    for (size_t i = 0; j->python && i < sizeof words / sizeof *words; i++) {
+    if (!j->python) return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         size_t size = strlen(words[i]);
         if ((size_t)(j->end - j->p) < size || memcmp(j->p, words[i], size)) continue;
         *raw = (pith_str){ j->p, size };
@@ -388,10 +389,12 @@ int64_t pith__json_int(pith__json *j) {
     if (!scan_number(j, &raw, &integer)) return 0;
     int64_t value = 0;
     bool negative = raw.data[0] == '-', overflow = false;
-    for (size_t i = negative; integer && i < raw.size; i++) {
-        int digit = raw.data[i] - '0';
-        overflow |= __builtin_mul_overflow(value, 10, &value);
-        overflow |= __builtin_add_overflow(value, negative ? -digit : digit, &value);
+    if (integer) {
+        for (size_t i = negative; i < raw.size; i++) {
+            int digit = raw.data[i] - '0';
+            overflow |= __builtin_mul_overflow(value, 10, &value);
+            overflow |= __builtin_add_overflow(value, negative ? -digit : digit, &value);
+        }
     }
     if (integer && !overflow) return value;
     double real = integer || !j->python ? NAN : json_double(raw);

@@ -110,7 +110,8 @@ static pith_status write_name(model_writer *w, pith__value *v) {
 static pith_status write_name_node(model_writer *w, pith__node *node) {
     const pith_str base = node->name;
     uint32_t old = 0;
-    for (size_t i = 1; base.size && old != UINT32_MAX; i++) {
+    if (!base.size) return PITH_OK;
+    for (size_t i = 1; old != UINT32_MAX; i++) {
         if (i > 1)
             node->name =
                 pith__arena_printf(w->arena, PITH_STR_FMT "_%zu", PITH_STR_ALL(base), w->made++);
@@ -527,7 +528,8 @@ static bool file_put_data(written_file *f, const model_writer *w) {
     static const char zeros[PITH_ONNX_DATA_ALIGNMENT];
     uint64_t at = 0;
     for (size_t g = 0; g < w->graph_count; g++)
-        for (size_t i = 0; i < w->graphs[g].count && !f->failed; i++) {
+        for (size_t i = 0; i < w->graphs[g].count; i++) {
+            if (f->failed) return false;
             const pith_tensor *t = w->graphs[g].constants[i]->type.data;
             const uint64_t offset = w->graphs[g].offsets[i];
             if (offset == UINT64_MAX) continue;

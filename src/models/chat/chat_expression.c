@@ -128,11 +128,12 @@ static bool chat_plain(chat_run *r, chat_value v, pith_str *text) {
         size += v.parts[i].words.size;
     }
     if (v.count == 1) *text = v.parts[0].words;
-    char *all = v.count > 1 ? pith__chat_alloc(r, size, 1) : NULL;
-    if (v.count > 1 && !all) return false;
-    for (size_t i = 0, at = 0; all && i < v.count; at += v.parts[i++].words.size)
+    if (v.count <= 1) return true;
+    char *all = pith__chat_alloc(r, size, 1);
+    if (!all) return false;
+    for (size_t i = 0, at = 0; i < v.count; at += v.parts[i++].words.size)
         memcpy(all + at, v.parts[i].words.data, v.parts[i].words.size);
-    if (all) *text = (pith_str){ all, size };
+    *text = (pith_str){ all, size };
     return true;
 }
 
@@ -183,8 +184,10 @@ static bool chat_is_in(chat_run *r, chat_value a, chat_value b) {
         return false;
     }
     if (b.type == CHAT_LIST) {
-        for (size_t i = 0; i < b.count && !r->status; i++)
+        for (size_t i = 0; i < b.count; i++) {
+            if (r->status) break;
             if (chat_equal(r, a, b.items[i])) return true;
+        }
         return false;
     }
     pith__chat_fail(r, r->p, "'in' is known for lists and names of members");
@@ -271,7 +274,8 @@ static chat_value chat_select(chat_run *r, chat_value v, const chat_arguments *a
     chat_value *items = pith__chat_alloc(r, v.count, sizeof *items);
     size_t count = 0;
     if (!items) return undefined;
-    for (size_t i = 0; i < v.count && !r->status; i++) {
+    for (size_t i = 0; i < v.count; i++) {
+        if (r->status) break;
         chat_value member = chat_member(v.items[i], name);
         if ((equals ? chat_equal(r, member, a->at[2]) : pith__chat_holds(r, member)) == wanted)
             items[count++] = v.items[i];

@@ -235,7 +235,8 @@ static size_t chat_for(chat_program *c, size_t at) {
         !pith__str_is(in, "in") || list.type != CHAT_LIST || r->p < r->end)
         pith__chat_fail(r, c->tags[at].text.data,
                         "a block 'for' is not of the form that is run here: 'for x in list'");
-    for (size_t i = 0; i < list.count && !r->status; i++) {
+    for (size_t i = 0; i < list.count; i++) {
+        if (r->status) break;
         chat_name kept[CHAT_NAMES_MAX];
         const size_t count = r->name_count;
         memcpy(kept, r->names, sizeof kept);
@@ -283,7 +284,8 @@ static void chat_run_tags(chat_program *c, size_t begin, size_t end) {
     if (r->depth == CHAT_DEPTH_MAX)
         pith__chat_fail(r, r->p, "it is nested more than %d deep", CHAT_DEPTH_MAX);
     r->depth++;
-    for (size_t i = begin; i < end && !r->status; i++) {
+    for (size_t i = begin; i < end; i++) {
+        if (r->status) break;
         const chat_tag *tag = &c->tags[i];
         r->p = tag->text.data;
         r->end = r->p + tag->text.size;
