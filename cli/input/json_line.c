@@ -154,12 +154,12 @@ static bool scan_object(json_line *l, pith_str *values, pith_str line, const cha
         return false;
     }
     pith__json_object(&j);
-    for (const char *begin = j.p; pith__json_next_key(&j, &key); begin = j.p) {
+    for (const char *begin = j.at; pith__json_next_key(&j, &key); begin = j.at) {
         pith_str value = pith__json_raw(&j);
         for (size_t i = 0; i < count; i++)
             if (is_key(key, fields[i])) values[i] = value;
         if (!kept || !is_kept(l, key)) continue;
-        keep_member(kept, begin, j.p, first);
+        keep_member(kept, begin, j.at, first);
         first = false;
     }
     pith__json_finish(&j);

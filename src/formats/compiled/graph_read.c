@@ -267,9 +267,9 @@ static void read_attr(reader *r, pith__attr *attr, pith__graph *graph, int depth
         (pith__attr_kind)pith__get_below(in, PITH_ATTR_TYPE + 1, "an unknown kind of attribute");
     if (in->status) return;
     switch (attr->kind) {
-    case PITH_ATTR_FLOAT: graph_read_floats(r, &attr->f, 1); break;
-    case PITH_ATTR_INT: attr->i = pith__get_i64(in); break;
-    case PITH_ATTR_STRING: attr->s = pith__get_str(in); break;
+    case PITH_ATTR_FLOAT: graph_read_floats(r, &attr->real, 1); break;
+    case PITH_ATTR_INT: attr->integer = pith__get_i64(in); break;
+    case PITH_ATTR_STRING: attr->string = pith__get_str(in); break;
     case PITH_ATTR_TENSOR: attr->tensor = graph_read_new_tensor(r); break;
     case PITH_ATTR_GRAPH: attr->graph = read_graph(r, graph, depth + 1); break;
     case PITH_ATTR_TYPE: read_type_attr(r, attr, graph); break;

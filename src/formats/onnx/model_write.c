@@ -437,9 +437,9 @@ static void write_attr(pith__wire_out *out, const void *message) {
     put_text(out, ATTR_NAME, a->name);
     pith__wire_put_varint(out, ATTR_KIND, (uint64_t)a->kind);
     switch (a->kind) {
-    case PITH_ATTR_FLOAT: pith__wire_put_float(out, field, a->f); break;
-    case PITH_ATTR_INT: pith__wire_put_varint(out, field, (uint64_t)a->i); break;
-    case PITH_ATTR_STRING: pith__wire_put_bytes(out, field, a->s.data, a->s.size); break;
+    case PITH_ATTR_FLOAT: pith__wire_put_float(out, field, a->real); break;
+    case PITH_ATTR_INT: pith__wire_put_varint(out, field, (uint64_t)a->integer); break;
+    case PITH_ATTR_STRING: pith__wire_put_bytes(out, field, a->string.data, a->string.size); break;
     case PITH_ATTR_TENSOR: pith__wire_put_message(out, field, write_plain_tensor, a->tensor); break;
     case PITH_ATTR_GRAPH:
         pith__wire_put_message(out, field, write_graph, &(put_graph){ m->w, a->graph });

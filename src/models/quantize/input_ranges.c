@@ -102,7 +102,8 @@ static void range_listen(void *context, const pith__trace_event *event) {
                                "calibration: a matmul gets a number that is not finite; use other "
                                "texts or tensors");
     else
-        range_keep(c, &c->all[at], x->data, count / c->job->k[at], c->job->k[at]);
+        range_keep(c, &c->all[at], x->data, count / c->job->row_lengths[at],
+                   c->job->row_lengths[at]);
 }
 
 /* ---- limits ---- */

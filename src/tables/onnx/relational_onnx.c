@@ -61,19 +61,19 @@ static pith__value *row_constant(row_graph *g, const float *numbers, int64_t row
 /* A parameter as a vector. */
 static pith__value *row_vector(row_graph *g, int parameter) {
     const pith__parameter *p = &g->r->network.parameters[parameter];
-    return row_constant(g, g->r->network.w + p->offset, 0, p->in > p->out ? p->in : p->out);
+    return row_constant(g, g->r->network.weights + p->offset, 0, p->in > p->out ? p->in : p->out);
 }
 
 static pith__value *row_bias(row_graph *g, int parameter) {
     const pith__parameter *p = &g->r->network.parameters[parameter];
-    return row_constant(g, g->r->network.w + p[1].offset, 0, p->out);
+    return row_constant(g, g->r->network.weights + p[1].offset, 0, p->out);
 }
 
 /* x W^T for the rows [from, to) of the matrix W. */
 static pith__value *row_product(row_graph *g, int parameter, int32_t from, int32_t to,
                                 pith__value *x) {
     const pith__parameter *p = &g->r->network.parameters[parameter];
-    const float *w = g->r->network.w + p->offset;
+    const float *w = g->r->network.weights + p->offset;
     float *turned = row_made(
         g, pith__arena_alloc64(g->arena, (size_t)(to - from) * (size_t)p->in * sizeof *turned));
     if (turned) {
