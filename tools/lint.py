@@ -568,7 +568,8 @@ def head_guards(tokens):
 
 def density():
     """No `?:` within a `?:` outside tables of constants, and no guard in the head of a for loop."""
-    for path in tracked("src/*.c", "src/*.h", "cli/*.c", "cli/*.h", "image/*.c", "image/*.h"):
+    for path in tracked("src/*.c", "src/*.h", "include/*.h", "cli/*.c", "cli/*.h", "image/*.c", "image/*.h", "bench/*.c", "bench/*.h", "examples/*.c",
+                        "tools/*.c"):
         for tokens in c_tokens(path):
             for line in nested_choices(tokens):
                 fault(path, line, "a ?: within a ?:; write an if, or name the inner one")
