@@ -403,9 +403,6 @@ def writers():
                 fault(path, number, "opens a file for writing; use cli/output/output.h")
 
 
-# Folders whose sources still hold nested `?:` or guards in the heads of for loops: not faults yet, `--density` counts them.
-DENSE = ("src/formats", "src/text", "src/models", "src/tables", "src/engine/ops", "src/base/formats", "cli", "image")
-
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[A-Za-z_]\w*|\d[\w.]*|->|\+\+|--|<<=|>>=|&&|\|\||[-+*/%&|^<>=!]=|\S')
 CLOSES = {"(": ")", "[": "]", "{": "}"}
 ASSIGNS = set("= += -= *= /= %= &= |= ^= <<= >>=".split())
@@ -569,39 +566,18 @@ def head_guards(tokens):
     return found
 
 
-def dense_places():
-    """(path, line, text) of each nested `?:` and each guard in the head of a for loop."""
-    for path in tracked("src/*.c", "src/*.h", "cli/*.c", "cli/*.h", "image/*.c", "image/*.h"):
-        for tokens in c_tokens(path):
-            for line in nested_choices(tokens):
-                yield path, line, "a ?: within a ?:; write an if, or name the inner one"
-            for line in head_guards(tokens):
-                yield path, line, "a guard in the head of a for loop; write an if before the loop or in its body"
-
-
 def density():
     """No `?:` within a `?:` outside tables of constants, and no guard in the head of a for loop."""
-    for path, line, text in dense_places():
-        if not str(path.relative_to(ROOT)).startswith(tuple(folder + "/" for folder in DENSE)):
-            fault(path, line, text)
-
-
-def print_density():
-    """For `lint.py --density`: every place, folders not yet swept included, then the number of each folder."""
-    counts = {}
-    for path, line, text in dense_places():
-        print(f"{path.relative_to(ROOT)}:{line}: {text}")
-        folder = str(path.parent.relative_to(ROOT))
-        counts[folder] = counts.get(folder, 0) + 1
-    for folder, count in sorted(counts.items()):
-        print(f"{count:5} {folder}")
-    print(f"{sum(counts.values()):5} in all")
+    for path in tracked("src/*.c", "src/*.h", "include/*.h", "cli/*.c", "cli/*.h", "image/*.c", "image/*.h", "bench/*.c", "bench/*.h", "examples/*.c",
+                        "tools/*.c"):
+        for tokens in c_tokens(path):
+            for line in nested_choices(tokens):
+                fault(path, line, "a ?: within a ?:; write an if, or name the inner one")
+            for line in head_guards(tokens):
+                fault(path, line, "a guard in the head of a for loop; write an if before the loop or in its body")
 
 
 def main():
-    if sys.argv[1:] == ["--density"]:
-        print_density()
-        return
     for check in (layers, lists, verbs, names, ends, api, wrapper, cpp_page, lengths, words, exports, prefixes, readme, formatting, includes, workflows,
                   places, mirrored, option_table, writers, density):
         check()

@@ -18,7 +18,7 @@ int csv_in_open(csv_in *in, const command *c, const char *path) {
 int csv_in_next(csv_in *in, const command *c, bool *there) {
     size_t places[CSV_FIELDS];
     while (pith__csv_blank(&in->scan)) in->next_line++;
-    *there = in->scan.p < in->scan.end;
+    *there = in->scan.at < in->scan.end;
     in->line = in->next_line;
     in->count = in->text.size = 0;
     pith__arena_reset(&in->arena);

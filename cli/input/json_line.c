@@ -75,15 +75,22 @@ static void list_keys(json_line *l, pith_str line, char *list, size_t size) {
     }
 }
 
+/* NULL: there is no value. */
+static const char *json_line_kind_of(pith_str value) {
+    if (!value.size) return NULL;
+    switch (value.data[0]) {
+    case '{': return "an object";
+    case '[': return "an array";
+    case 'n': return "null";
+    case 't': return "true";
+    case 'f': return "false";
+    default: return "a number";
+    }
+}
+
 static bool no_text(json_line *l, pith_str line, const char *field, pith_str value) {
     char keys[500];
-    const char *kind = !value.size            ? NULL
-                       : value.data[0] == '{' ? "an object"
-                       : value.data[0] == '[' ? "an array"
-                       : value.data[0] == 'n' ? "null"
-                       : value.data[0] == 't' ? "true"
-                       : value.data[0] == 'f' ? "false"
-                                              : "a number";
+    const char *kind = json_line_kind_of(value);
     list_keys(l, line, keys, sizeof keys);
     if (kind)
         cut_print(l->message, sizeof l->message,
@@ -147,12 +154,12 @@ static bool scan_object(json_line *l, pith_str *values, pith_str line, const cha
         return false;
     }
     pith__json_object(&j);
-    for (const char *begin = j.p; pith__json_next_key(&j, &key); begin = j.p) {
+    for (const char *begin = j.at; pith__json_next_key(&j, &key); begin = j.at) {
         pith_str value = pith__json_raw(&j);
         for (size_t i = 0; i < count; i++)
             if (is_key(key, fields[i])) values[i] = value;
         if (!kept || !is_kept(l, key)) continue;
-        keep_member(kept, begin, j.p, first);
+        keep_member(kept, begin, j.at, first);
         first = false;
     }
     pith__json_finish(&j);

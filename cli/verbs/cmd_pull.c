@@ -177,7 +177,8 @@ static int pull_fail_pin(const pull *p, const char *file, const char *what) {
 
 /* Whatever is pinned for this commit must still be so. Its files stay in the choice. */
 static int pull_compare(pull *p) {
-    for (size_t i = 0; i < p->listing.count && pull_is_pinned_commit(p); i++) {
+    if (!pull_is_pinned_commit(p)) return EXIT_DONE;
+    for (size_t i = 0; i < p->listing.count; i++) {
         hub_file *f = &p->listing.files[i];
         int64_t size;
         const char *hash = pull_pin_file(&p->old, f->name, &size);

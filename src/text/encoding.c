@@ -338,7 +338,8 @@ bool pith__encoding_pool_create(pith_tokenizer *tokenizer) {
 }
 
 void pith__encoding_pool_free(const pith_tokenizer *tokenizer) {
-    for (int i = 0; tokenizer->calls && i < POOL_SIZE; i++) {
+    if (!tokenizer->calls) return;
+    for (int i = 0; i < POOL_SIZE; i++) {
         pith__encoding *enc = atomic_exchange(&tokenizer->calls->calls[i], NULL);
         if (enc) encoding_call_free(enc);
     }

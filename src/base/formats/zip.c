@@ -89,13 +89,15 @@ static bool zip_widen(uint64_t *const *numbers, size_t count, pith_str extra) {
                        size = zip_number(extra.data + at + 2, 2);
         if (size > extra.size - at - 4) return false;
         const char *p = extra.data + at + 4, *const stop = p + size;
-        for (size_t i = 0; id == 1 && i < count; i++) {
-            if (*numbers[i] != UINT32_MAX) continue;
-            if (stop - p < 8) return false;
-            *numbers[i] = zip_number(p, 8);
-            p += 8;
+        if (id == 1) {
+            for (size_t i = 0; i < count; i++) {
+                if (*numbers[i] != UINT32_MAX) continue;
+                if (stop - p < 8) return false;
+                *numbers[i] = zip_number(p, 8);
+                p += 8;
+            }
+            return true;
         }
-        if (id == 1) return true;
         at += 4 + size;
     }
     return false;

@@ -88,14 +88,14 @@ uint32_t pith__character_composite(uint32_t a, uint32_t b) {
     while (low < high) {
         const size_t middle = (low + high) / 2;
         const pith__character_pair *pair = &pith__character_pairs[middle];
-        if (a > pair->a || (a == pair->a && b > pair->b))
+        if (a > pair->first || (a == pair->first && b > pair->second))
             low = middle + 1;
         else
             high = middle;
     }
     if (low == pith__character_pair_count) return 0;
     const pith__character_pair *pair = &pith__character_pairs[low];
-    return pair->a == a && pair->b == b ? pair->composite : 0;
+    return pair->first == a && pair->second == b ? pair->composite : 0;
 }
 
 /* ---- grapheme clusters ---- */

@@ -68,11 +68,11 @@ static void dump_put_attr(const out *o, const pith__attr *attr) {
     }
     switch (attr->kind) {
     case PITH_ATTR_FLOAT:
-        pith__print_double(number, 9, (double)attr->f);
+        pith__print_double(number, 9, (double)attr->real);
         dump_put(o, "%s", number);
         break;
-    case PITH_ATTR_INT: dump_put(o, "%" PRId64, attr->i); break;
-    case PITH_ATTR_STRING: dump_put_str(o, attr->s); break;
+    case PITH_ATTR_INT: dump_put(o, "%" PRId64, attr->integer); break;
+    case PITH_ATTR_STRING: dump_put_str(o, attr->string); break;
     case PITH_ATTR_INTS:
         dump_put(o, "[");
         for (size_t i = 0; i < attr->count && i < 16; i++)

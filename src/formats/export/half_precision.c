@@ -328,8 +328,10 @@ static pith_status half_outputs_of(uint32_t *narrow, narrower *n, const pith__no
             in[i] = half_type_of(&given[i], n, node->inputs[i]);
         status = pith__op_infer_node(&c);
     }
-    for (int i = 0; !status && i < node->output_count && i < 32; i++)
-        *narrow |= (uint32_t)(out[i].dtype == n->dtype) << i;
+    if (!status) {
+        for (int i = 0; i < node->output_count && i < 32; i++)
+            *narrow |= (uint32_t)(out[i].dtype == n->dtype) << i;
+    }
     pith__arena_free(&scratch);
     return status;
 }

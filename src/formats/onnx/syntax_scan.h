@@ -13,7 +13,7 @@
 #include "base/memory/memory.h"
 
 typedef struct pith__syntax_scan {
-    const char *p, *begin, *end;
+    const char *at, *begin, *end;
     pith__arena *arena; /* of strings with escapes */
     pith_error *err;
     pith__decimal decimal;

@@ -138,11 +138,11 @@ static float *network_encode(pith__network_work *w, network_cells *c, const pith
     if (w->failed) return h;
     for (size_t i = 0; i < cells; i++) {
         const float *name = c->names.y + c->name_of[i] * dim;
-        const float *value = n->w + n->parameters[n->null].offset;
+        const float *value = n->weights + n->parameters[n->null].offset;
         if (c->value_of[i] != PITH_RDB_NONE)
             value = c->values.y + c->value_of[i] * dim;
         else if (w->pack->cells[i].state == PITH_CELL_MASKED)
-            value = n->w + n->parameters[n->mask].offset;
+            value = n->weights + n->parameters[n->mask].offset;
         for (size_t d = 0; d < dim; d++) h[i * dim + d] = name[d] + value[d];
     }
     return h;
@@ -163,11 +163,11 @@ static void network_encode_back(pith__network_work *w, const network_cells *c, c
     if (w->failed) return;
     for (size_t i = 0; i < cells; i++) {
         float *name = d_names + c->name_of[i] * dim;
-        float *value = w->d + n->parameters[n->null].offset;
+        float *value = w->gradient + n->parameters[n->null].offset;
         if (c->value_of[i] != PITH_RDB_NONE)
             value = d_values + c->value_of[i] * dim;
         else if (w->pack->cells[i].state == PITH_CELL_MASKED)
-            value = w->d + n->parameters[n->mask].offset;
+            value = w->gradient + n->parameters[n->mask].offset;
         for (size_t d = 0; d < dim; d++) {
             name[d] += d_h[i * dim + d];
             value[d] += d_h[i * dim + d];
@@ -202,7 +202,7 @@ static void network_head(pith__network_work *w, float *answers, double *losses, 
     const float *y = pith__linear(w, n->head, true, normed.y, count);
     if (w->failed) return;
     memcpy(answers, y, count * outputs * sizeof *y);
-    if (!w->d) return;
+    if (!w->gradient) return;
     for (size_t i = 0; i < count; i++)
         losses[i] = pith__target_loss(d + i * outputs, target,
                                       w->pack->cells[w->pack->seeds[i]].row, y + i * outputs);

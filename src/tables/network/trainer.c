@@ -228,9 +228,9 @@ static void trainer_update(pith_relational *r) {
     const double scale = (norm > c->clip ? c->clip / norm : 1) / c->batch;
     for (int i = 0; i < r->network.parameter_count; i++) {
         const pith__parameter *p = &r->network.parameters[i];
-        const pith__adamw a = { .w = r->network.w + p->offset,
-                                .m = r->m + p->offset,
-                                .v = r->v + p->offset,
+        const pith__adamw a = { .w = r->network.weights + p->offset,
+                                .m = r->first_moments + p->offset,
+                                .v = r->second_moments + p->offset,
                                 .g = r->gradients + p->offset,
                                 .g_scale = (float)scale,
                                 .beta1 = (float)beta1,
@@ -374,10 +374,11 @@ static pith_status trainer_fill(pith_relational *r, const pith__trainer_question
         return pith__fail_memory(err, SIZE_MAX);
     r->gradients = pith__arena_alloc64(&r->arena, floats * sizeof(float));
     r->keys = pith__arena_array(&r->arena, 1, sizeof *r->keys);
-    r->m = pith__arena_array(&r->arena, r->network.size, sizeof(float));
-    r->v = pith__arena_array(&r->arena, r->network.size, sizeof(float));
-    return r->gradients && r->m && r->v && r->keys ? PITH_OK
-                                                   : pith__fail_memory(err, floats * sizeof(float));
+    r->first_moments = pith__arena_array(&r->arena, r->network.size, sizeof(float));
+    r->second_moments = pith__arena_array(&r->arena, r->network.size, sizeof(float));
+    return r->gradients && r->first_moments && r->second_moments && r->keys
+               ? PITH_OK
+               : pith__fail_memory(err, floats * sizeof(float));
 }
 
 pith_status pith__trainer_create(pith_relational **model, const pith__trainer_question *questions,

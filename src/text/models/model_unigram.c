@@ -259,7 +259,7 @@ static int32_t vocab_size(const void *self) {
  * computes with. */
 static double read_score(pith__json *j) {
     if (pith__json_peek(j) != PITH_JSON_NUMBER) return pith__json_double(j);
-    const char *p = j->p;
+    const char *p = j->at;
     bool negative = *p == '-', fraction = false, full = false;
     uint64_t digits = 0;
     int places = 0;

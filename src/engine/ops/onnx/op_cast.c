@@ -185,11 +185,11 @@ static pith_status cast_upgrade(pith__node *node, pith_error *err) {
         { "UINT64", PITH_U64 },
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (!pith__str_is(to->s, names[i].name)) continue;
+        if (!pith__str_is(to->string, names[i].name)) continue;
         return pith__node_set_int(node, "to", names[i].dtype) ? pith__fail_memory(err, 0) : PITH_OK;
     }
     return pith__fail(err, PITH_ERR_UNSUPPORTED, "attribute to: unknown type '" PITH_STR_FMT "'",
-                      PITH_STR_ARG(to->s));
+                      PITH_STR_ARG(to->string));
 }
 
 static pith_status cast_infer_cast(pith__infer *c) {
