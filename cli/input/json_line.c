@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "base/formats/json.h"
-#include "cli/base/cut_text.h"
+#include "base/str.h"
+#include "base/text_out.h"
 
 /* Memory of decoded strings. Where it is out, the command ends, as everywhere in it. */
 static void *line_alloc(void *user, size_t size) {
@@ -53,13 +54,6 @@ static bool is_key(pith_str key, const char *name) {
     return key.size == strlen(name) && !memcmp(key.data, name, key.size);
 }
 
-/* Bytes of a text that are shown: whole characters of UTF-8. */
-static int json_shown(pith_str text, size_t most) {
-    size_t n = text.size < most ? text.size : most;
-    while (text.size > n && n && ((unsigned char)text.data[n] & 0xC0) == 0x80) n--;
-    return (int)n;
-}
-
 /* "id, title, price" for messages. */
 static void list_keys(json_line *l, pith_str line, char *list, size_t size) {
     pith__json j;
@@ -69,8 +63,8 @@ static void list_keys(json_line *l, pith_str line, char *list, size_t size) {
     scan_begin(&j, l, line);
     pith__json_object(&j);
     while (pith__json_next_key(&j, &key) && used + 80 < size) {
-        used += (size_t)snprintf(list + used, size - used, "%s%.*s%s", used ? ", " : "",
-                                 json_shown(key, 60), key.data, key.size > 60 ? "…" : "");
+        used += (size_t)snprintf(list + used, size - used, "%s" PITH_CUT_FMT, used ? ", " : "",
+                                 PITH_CUT(key, 60));
         pith__json_skip(&j);
     }
 }
@@ -86,12 +80,13 @@ static bool no_text(json_line *l, pith_str line, const char *field, pith_str val
                                               : "a number";
     list_keys(l, line, keys, sizeof keys);
     if (kind)
-        cut_print(l->message, sizeof l->message,
-                  "the field '" CUT_FORMAT "' holds %s, not a string", CUT(field, 100), kind);
+        pith__text_print(l->message, sizeof l->message,
+                         "the field '" PITH_CUT_FMT "' holds %s, not a string",
+                         PITH_CUT(pith__str_of(field), 100), kind);
     else
-        cut_print(l->message, sizeof l->message,
-                  "there is no field '" CUT_FORMAT "'; the object %s%s", CUT(field, 100),
-                  *keys ? "has " : "is empty", keys);
+        pith__text_print(l->message, sizeof l->message,
+                         "there is no field '" PITH_CUT_FMT "'; the object %s%s",
+                         PITH_CUT(pith__str_of(field), 100), *keys ? "has " : "is empty", keys);
     return false;
 }
 
@@ -106,11 +101,12 @@ static bool decode(json_line *l, pith_str *text, const char *field, pith_str val
     scan_begin(&j, l, value);
     *text = pith__json_string(&j);
     if (!j.halves || l->replace) return true;
-    cut_print(l->message, sizeof l->message,
-              "the field '" CUT_FORMAT
-              "' has half of a surrogate pair, which is not a character (--invalid replace puts "
-              "U+FFFD in its place)",
-              CUT(field, 100));
+    pith__text_print(
+        l->message, sizeof l->message,
+        "the field '" PITH_CUT_FMT
+        "' has half of a surrogate pair, which is not a character (--invalid replace puts "
+        "U+FFFD in its place)",
+        PITH_CUT(pith__str_of(field), 100));
     return false;
 }
 
@@ -143,7 +139,7 @@ static bool scan_object(json_line *l, pith_str *values, pith_str line, const cha
     bool first = true;
     scan_begin(&j, l, line);
     if (pith__json_peek(&j) != PITH_JSON_OBJECT) {
-        cut_print(l->message, sizeof l->message, "this is not a JSON object");
+        pith__text_print(l->message, sizeof l->message, "this is not a JSON object");
         return false;
     }
     pith__json_object(&j);
@@ -156,7 +152,7 @@ static bool scan_object(json_line *l, pith_str *values, pith_str line, const cha
         first = false;
     }
     pith__json_finish(&j);
-    if (j.failed) cut_print(l->message, sizeof l->message, "%s", l->fault.message);
+    if (j.failed) pith__text_print(l->message, sizeof l->message, "%s", l->fault.message);
     if (kept && !j.failed) bytes_add(kept, first ? "{" : ",", 1);
     return !j.failed;
 }
@@ -220,6 +216,6 @@ bool json_line_ids(json_line *l, int32_t **ids, size_t *count, pith_str line, bo
         read_ids(&j, ids, count);
     }
     pith__json_finish(&j);
-    if (j.failed) cut_print(l->message, sizeof l->message, "%s", l->fault.message);
+    if (j.failed) pith__text_print(l->message, sizeof l->message, "%s", l->fault.message);
     return !j.failed;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/base/cut_text.h"
+#include "base/text_out.h"
 #include "cli/base/message.h"
 #include "cli/options/help.h"
 #include "cli/options/option_sources.h"
@@ -19,7 +19,7 @@ static const command *current;
 
 static void print_message(const command *c, const char *format, va_list list) {
     char text[2000];
-    cut_list(text, sizeof text, format, list);
+    pith__text_format(text, sizeof text, format, list);
     hide_passwords(text);
     note("pith%s%s: %s", *c->name ? " " : "", c->name, text);
     json_print_failure(text);
