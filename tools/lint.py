@@ -344,6 +344,14 @@ def mirrored():
             fault(path, 1, f"there is no src/{folder}; what several tests share is in tests/unit/support")
 
 
+def equivalent_changes():
+    """Every change that tests/mutate/equivalent.txt says cannot matter is one of today's sources."""
+    sys.path.insert(0, str(ROOT / "tests/mutate"))
+    import equivalents
+    for line, text in equivalents.read(ROOT)[1]:
+        fault(equivalents.LIST, line, text)
+
+
 def readme():
     """The README's C program is examples/embed.c, which the tests compile and run."""
     block = re.search(r"^```c\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
@@ -603,7 +611,7 @@ def main():
         print_density()
         return
     for check in (layers, lists, verbs, names, ends, api, wrapper, cpp_page, lengths, words, exports, prefixes, readme, formatting, includes, workflows,
-                  places, mirrored, option_table, writers, density):
+                  places, mirrored, equivalent_changes, option_table, writers, density):
         check()
     for line in faults:
         print(line)

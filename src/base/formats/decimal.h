@@ -1,5 +1,5 @@
-/* decimal.h - floats as decimal text and back, whatever locale the host has set: with so many digits
- * as the caller says, or with the fewest that are read back as the same number.
+/* decimal.h - floats as decimal text and back, whatever locale the host has set: with as many
+ * digits as the caller says, or with the fewest that are read back as the same number.
  *
  *   size = pith__decimal_print(text, 3, 0.1234);    "0.123"
  *
