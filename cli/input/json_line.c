@@ -170,6 +170,39 @@ bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *c
     return true;
 }
 
+/* ---- questions ---- */
+
+static bool line_refuse(json_line *l, const char *why) {
+    pith__text_print(l->message, sizeof l->message, "%s", why);
+    return false;
+}
+
+static bool starts_with(pith_str value, char c) { return value.size && value.data[0] == c; }
+
+bool json_line_question(json_line *l, pith_str *query, pith_str **documents, size_t *count,
+                        pith_str line) {
+    static const char *const fields[] = { "query", "documents" };
+    pith_str values[2] = { { NULL, 0 }, { NULL, 0 } };
+    pith__json j;
+    pith__arena_free(&l->decoded);
+    if (!scan_object(l, values, skip_mark(line), fields, 2, NULL)) return false;
+    if (!starts_with(values[0], '"'))
+        return line_refuse(l,
+                           "there is no string \"query\"; with --query, every line is a document");
+    if (!starts_with(values[1], '[')) return line_refuse(l, "there is no array \"documents\"");
+    if (!decode(l, query, fields[0], values[0])) return false;
+    *count = 0;
+    scan_begin(&j, l, values[1]);
+    pith__json_array(&j);
+    while (pith__json_next_item(&j)) {
+        const pith_str value = pith__json_raw(&j);
+        if (!starts_with(value, '"')) return line_refuse(l, "a document is not a string");
+        *documents = grow_for(*documents, *count, sizeof **documents);
+        if (!decode(l, &(*documents)[(*count)++], fields[1], value)) return false;
+    }
+    return true;
+}
+
 /* ---- ids ---- */
 
 static int32_t read_id(pith__json *j) {
@@ -216,6 +249,5 @@ bool json_line_ids(json_line *l, int32_t **ids, size_t *count, pith_str line, bo
         read_ids(&j, ids, count);
     }
     pith__json_finish(&j);
-    if (j.failed) pith__text_print(l->message, sizeof l->message, "%s", l->fault.message);
-    return !j.failed;
+    return !j.failed || line_refuse(l, l->fault.message);
 }
