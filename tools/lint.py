@@ -395,6 +395,20 @@ def option_table():
         fault(options.PAGE, 1, "is not what cli/options/options.def and cli/options/presets.def say: run make docs")
 
 
+def field_flags():
+    """Messages of the library name fields, for which the command has flags: those of cli/options/field_flags.c."""
+    import options
+    path = ROOT / "cli/options/field_flags.c"
+    rows = {row["id"]: row["field"].split(", ") for row in options.rows()}
+    for m in re.finditer(r'\{ "([\w.]+)", ROW_(\w+) \}', path.read_text()):
+        if m.group(1) not in rows[m.group(2)]:
+            fault(path, path.read_text()[: m.start()].count("\n") + 1, f"options.def does not say that '{m.group(2)}' sets {m.group(1)}")
+    for path in tracked("src/*.c", "src/*.h"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if re.search(r'"[^"]*(?<![\w"-])--[a-z]', line) and not re.search(r"['`]pith |llama-gguf-split", line):
+                fault(path, number, "a message names a flag of the command; name the field, and the flag in cli/options/field_flags.c")
+
+
 # What may open a file for writing: outputs and their temporary files, the record beside a part, and the model cache.
 WRITERS = {"output.c", "temporary_file.c", "resume_record.c", "pull_file.c", "pull_pin.c", "pull_place.c"}
 
@@ -611,7 +625,7 @@ def main():
         print_density()
         return
     for check in (layers, lists, verbs, names, ends, api, wrapper, cpp_page, lengths, words, exports, prefixes, readme, formatting, includes, workflows,
-                  places, mirrored, equivalent_changes, option_table, writers, density):
+                  places, mirrored, equivalent_changes, option_table, field_flags, writers, density):
         check()
     for line in faults:
         print(line)

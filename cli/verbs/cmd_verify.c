@@ -21,6 +21,7 @@
 #include "cli/compare/compare_tensors.h"
 #include "cli/compare/reopen_compiled.h"
 #include "cli/compare/verify_fusions.h"
+#include "cli/options/field_flags.h"
 #include "cli/options/runtime_choice.h"
 #include "cli/output/json_out.h"
 #include "cli/output/output.h"
@@ -166,6 +167,7 @@ static bool run_set(test *t, const pith_model *model, pith_session *session, con
         pith_session_run(session, outputs, in.names, in.tensors, in.count, &options, &err)) {
         pith__text_print(t->message, sizeof t->message, "%s: %s", strrchr(set, '/') + 1,
                          err.message);
+        name_flags(&command_verify, t->message);
         good = false;
     }
     good = good && check_outputs(t, model, outputs, set, close);
@@ -209,10 +211,12 @@ static bool run_folder(test *t, const job *j, struct dirent **sets, int count) {
     snprintf(path, sizeof path, "%s/model.onnx", t->folder);
     if (pith_model_open(&model, path, &options, &err) ||
         (j->compiled && reopen_compiled(&model, &file, &options, &err)) ||
-        pith_session_create(&session, model, &err))
+        pith_session_create(&session, model, &err)) {
         pith__text_print(t->message, sizeof t->message, "%s", err.message);
-    else
+        name_flags(&command_verify, t->message);
+    } else {
         good = run_sets(t, j, model, session, sets, count);
+    }
     pith_session_destroy(session);
     pith_model_close(model);
     free(file);

@@ -100,7 +100,7 @@ class Layouts(Directory):
             self.assertEqual(self.decided(folder, "--model-file", name)["model file"][0], "onnx/model_int8.onnx")
         self.bad(1, "embed", "-m", folder, "--model-file", "x.onnx", stdin=b"a", says="there is no file 'x.onnx', nor in its folder onnx")
         self.bad(1, "embed", "-m", folder, "--model-file", "../x.onnx", stdin=b"a", says="outside its folder")
-        self.bad(1, "embed", "-m", folder / "model.onnx", "--model-file", "x", stdin=b"a", says="--model-file) names a file of a directory")
+        self.bad(1, "embed", "-m", folder / "model.onnx", "--model-file", "x", stdin=b"a", says="--model-file names a file of a directory")
 
     def test_weights(self):
         """safetensors go before files of torch.save, and both before ONNX files of other names."""
@@ -117,7 +117,7 @@ class Layouts(Directory):
         self.same(shards, DATA / "torch-shards", "--model-file", "best.safetensors")
         self.edit(shards / "config.json", lambda c: c.update(model_type="odd"))
         self.bad(1, "embed", "-m", shards, stdin=TEXTS,
-                 says=('architecture "odd" is not supported', "also has", "other.onnx, which model_file (--model-file) can choose"))
+                 says=('architecture "odd" is not supported', "also has", "other.onnx, which --model-file can choose"))
 
     def test_tokenizer(self):
         """pith tokenize sees the folder of the tokenizer, and lower case."""
