@@ -336,6 +336,29 @@ def places():
                 fault(path, text[: m.start()].count("\n") + 1, f"a link leads to {m.group()[2:-1]}, which is not there")
 
 
+def named_sources():
+    """Each source that CMake code or a Python tool names is there. CMake code may leave out its own folder, src and cli, or, of
+    the name alone, every folder; and in the list of a foreach the ending."""
+    kinds, roots = r"\.(?:c|cpp|py|sh)", r"\$\{(?:CMAKE_CURRENT_SOURCE_DIR|(?:CMAKE|PROJECT)_SOURCE_DIR|PITH_SELECT_ROOT)\}/"
+    there = tracked()
+    alone = {path.name for path in there}
+    for path in (path for path in there if path.name == "CMakeLists.txt" or path.suffix == ".cmake"):
+        text = re.sub(r"#[^\n]*", lambda m: " " * len(m.group()), path.read_text())
+        named = [(m.start(), m.group()) for m in re.finditer(rf'(?<![^\s"(;])(?:{roots})?[\w./-]+{kinds}(?![^\s");])', text)]
+        named += [(m.start(1) + w.start(), w.group() + ".c") for m in re.finditer(r"foreach\(\w+((?:\s+[\w./]+)+)\)", text)
+                  for w in re.finditer(r"\w[\w.]*/[\w/]+", m.group(1))]
+        for start, name in named:
+            name = re.sub(roots, "", name)
+            if name not in alone and not any((folder / name).exists() for folder in (path.parent, ROOT, ROOT / "src", ROOT / "cli")):
+                fault(path, text[:start].count("\n") + 1, f"there is no {name}")
+    folders = "|".join({str(path.relative_to(ROOT)).split("/")[0] for path in there if path.parent != ROOT})
+    for path in tracked("tools/*.py", "tests/*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            if re.fullmatch(rf"(?:{folders})/[\w./-]+\.(?:c|h|cpp|hpp|def|py|sh)", name) and not (ROOT / name).exists():
+                fault(path, node.lineno, f"there is no {name}")
+
+
 def mirrored():
     """Unit tests lie where what they test lies: tests/unit/<folder> for src/<folder>, tests/unit/cli/<folder> for cli/<folder>."""
     for path in tracked("tests/unit/*.c", "tests/unit/*.h"):
@@ -625,7 +648,7 @@ def main():
         print_density()
         return
     for check in (layers, lists, verbs, names, ends, api, wrapper, cpp_page, lengths, words, exports, prefixes, readme, formatting, includes, workflows,
-                  places, mirrored, equivalent_changes, option_table, field_flags, writers, density):
+                  places, named_sources, mirrored, equivalent_changes, option_table, field_flags, writers, density):
         check()
     for line in faults:
         print(line)

@@ -14,13 +14,14 @@ import zipfile
 
 import numpy as np
 
-from cli import MODELS, SOURCE, Command, pith
+from cli import MODELS, Verbs
+from command import SOURCE
 
 DATA = SOURCE / "tests/data/modules"
 TEXTS = (DATA / "texts.txt").read_bytes()
 
 
-class Directory(Command):
+class Directory(Verbs):
     def copy(self, name):
         shutil.copytree(DATA / name, self.dir / name, copy_function=shutil.copy)
         return self.dir / name
@@ -89,7 +90,7 @@ class Layouts(Directory):
         folder = self.onnx(*order)
         for best in order:
             self.assertEqual(self.decided(folder)["model file"], (best, ""))
-            warned = b"32 bits" in pith("embed", "-m", folder, stdin=b"a").stderr
+            warned = b"32 bits" in self.run_pith("embed", "-m", folder, stdin=b"a").stderr
             self.assertEqual(warned, order.index(best) >= order.index("model_fp16.onnx"), best)
             (folder / best).unlink()
         self.bad(1, "embed", "-m", folder, stdin=b"a", says=("no model in this directory; looked for model.onnx", "pytorch_model.bin"))
@@ -191,7 +192,7 @@ class Graphs(Directory):
         """Every module gives the same bits on every level."""
         for model in sorted(p for p in DATA.iterdir() if p.is_dir()):
             def run(isa):
-                return pith("embed", "-m", model, "--format", "f32", stdin=TEXTS, env={"PITH_ISA": isa})
+                return self.run_pith("embed", "-m", model, "--format", "f32", stdin=TEXTS, env={"PITH_ISA": isa})
             wanted = run("scalar")
             self.assertRegex(wanted.stderr, rb"^(warning: \d+ texts? (was|were) longer than \d+ tokens and cut there; [^\n]*\n)?$")
             self.assertEqual(wanted.returncode, 0)
