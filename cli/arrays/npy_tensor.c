@@ -10,7 +10,7 @@
 #include "base/unicode/utf8.h"
 
 #include "base/formats/npy.h"
-#include "cli/base/cut_text.h"
+#include "base/text_out.h"
 
 /* ---- reading ---- */
 
@@ -48,7 +48,7 @@ static bool parse_strings(pith_tensor *t, const unsigned char *p, size_t count, 
 }
 
 static bool refuse(char *message, size_t size, const char *why) {
-    cut_print(message, size, "%s", why);
+    pith__text_print(message, size, "%s", why);
     return false;
 }
 
@@ -89,7 +89,7 @@ static bool view_numbers(pith_tensor *t, const pith__npy *head, char *message,
             why = "is big-endian: save x.astype(x.dtype.newbyteorder('<'))";
         else if (!strcmp(head->type, "|O"))
             why = "means Python objects: save an array of numbers or strings";
-        cut_print(message, message_size, "the element type '%s' %s", head->type, why);
+        pith__text_print(message, message_size, "the element type '%s' %s", head->type, why);
         return false;
     }
     if (pith_shape_bytes(&t->bytes, t->dtype, t->dims, t->rank, NULL) ||

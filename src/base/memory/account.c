@@ -137,7 +137,7 @@ pith_status pith__account_explain(const pith__account *account, pith_status stat
         return status;
     return pith__fail_at(
         err, status,
-        "raise memory_limit (--memory-limit): the memory limit is %zu bytes: ", account->limit);
+        "raise pith_open_options.memory_limit: the memory limit is %zu bytes: ", account->limit);
 }
 
 pith_status pith__account_settle(pith__account *account, pith_status status, pith_error *err) {

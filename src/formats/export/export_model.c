@@ -43,7 +43,8 @@ static pith_status export_check(const pith_export_options *o, pith_error *err) {
     if (o->dim < 0)
         return pith__fail(err, PITH_ERR_ARGUMENT, "dim is %d; it must not be negative", o->dim);
     if (!o->pool && (o->dim || o->pooling || o->normalize >= 0))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "pooling, normalize and dim need pool (--pool)");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "pooling, normalize and dim need pith_export_options.pool");
     return pith__export_graph_check_name(o->data_name, err);
 }
 
@@ -90,7 +91,7 @@ static pith_status export_check_modules(const exported *x) {
     return pith__fail(x->err, PITH_ERR_UNSUPPORTED,
                       "the model has a module behind the pooling, or weights of words, that cannot "
                       "be exported; export it "
-                      "without pooling (leave out --pool)");
+                      "without pooling (leave out pith_export_options.pool)");
 }
 
 /* Appended after the graph was lowered and narrowed: pooling runs in f32, and its nodes are lowered

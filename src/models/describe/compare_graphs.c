@@ -580,10 +580,10 @@ static pith_status compare_open_checked(pith_model **model, const pith__origin *
     o.flags &= ~(uint32_t)PITH_OPEN_CHECK;
     if (!status) status = pith__model_open_limited(model, origin, &o, &limits, err);
     if (!status && (*model)->runtime->as_written)
-        pith__log_write(
-            o.log, PITH_LOG_WARNING,
-            "the passes of the builtin runtime were checked (--check); %s runs the file as it is",
-            (*model)->runtime->name);
+        pith__log_write(o.log, PITH_LOG_WARNING,
+                        "the passes of the builtin runtime were checked (PITH_OPEN_CHECK); %s runs "
+                        "the file as it is",
+                        (*model)->runtime->name);
     return status;
 }
 

@@ -88,9 +88,8 @@ static pith_status encoder_take_task(pith__encoder *e, const pith__modules *m, p
         if (!list.data) return pith__fail_memory(err, 0);
     }
     return pith__fail(err, PITH_ERR_UNSUPPORTED, "the network's input 'task_id' needs a task, %s%s",
-                      m->task_count
-                          ? "which --route (pith_open_options.route) names; config.json has "
-                          : "but config.json has no list of them (lora_adaptations)",
+                      m->task_count ? "which pith_open_options.route names; config.json has "
+                                    : "but config.json has no list of them (lora_adaptations)",
                       list.data);
 }
 

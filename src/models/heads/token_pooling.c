@@ -242,8 +242,8 @@ pith_status pith__token_pool(float *rows, int32_t *ids, size_t *count, int64_t w
     if (n > PITH_TOKEN_POOL_MAX)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "the text has vectors of %zu tokens; HierarchicalTokenPooling pools at "
-                          "most %d: set max_length "
-                          "(--max-length)",
+                          "most %d: set "
+                          "pith_embed_options.max_length",
                           n, PITH_TOKEN_POOL_MAX);
     rows += (int64_t)first * width;
     PITH_TRY(linkage_prepare(&l, n, scratch, err));

@@ -131,12 +131,11 @@ static void runtime_tell_unused(const pith_model *m) {
     const struct {
         const char *name;
         bool given;
-    } options[] = {
-        { "optimization", o->optimization != none.optimization && !(o->flags & PITH_OPEN_INNER) },
-        { "inter_op_threads", o->inter_op_threads > 1 },
-        { "PITH_OPEN_NO_ARENA (--no-arena)", o->flags & PITH_OPEN_NO_ARENA },
-        { "PITH_OPEN_NO_PLAN_REUSE (--no-plan-reuse)", o->flags & PITH_OPEN_NO_PLAN_REUSE }
-    };
+    } options[] = { { "optimization",
+                      o->optimization != none.optimization && !(o->flags & PITH_OPEN_INNER) },
+                    { "inter_op_threads", o->inter_op_threads > 1 },
+                    { "PITH_OPEN_NO_ARENA", o->flags & PITH_OPEN_NO_ARENA },
+                    { "PITH_OPEN_NO_PLAN_REUSE", o->flags & PITH_OPEN_NO_PLAN_REUSE } };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given)
             pith__log_write(o->log, PITH_LOG_WARNING,

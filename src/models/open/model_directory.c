@@ -114,9 +114,9 @@ static pith_status suggest(pith_model *m, const char *dir, pith_status status, p
     if (status != PITH_ERR_UNSUPPORTED || !err) return status;
     copy = *err;
     if (find_other(&path, &class, m, dir, NULL) || !path.data) return status;
-    return pith__fail(err, status,
-                      "%s; the directory also has %s, which model_file (--model-file) can choose",
-                      copy.message, path.data);
+    return pith__fail(
+        err, status, "%s; the directory also has %s, which pith_open_options.model_file can choose",
+        copy.message, path.data);
 }
 
 /* The first file that the reader names and the directory has, together with the file that must

@@ -145,7 +145,7 @@ static pith_status saver_check(const saver *s) {
                 return pith__fail(s->err, PITH_ERR_UNSUPPORTED,
                                   "the network takes a task (input 'task_id'), which a compiled "
                                   "file does not keep; open "
-                                  "the directory itself with --route (pith_open_options.route)");
+                                  "the directory itself with pith_open_options.route");
     }
     for (size_t i = 1; i < s->model_count; i++) {
         const pith_str route = s->models[i]->modules.route;

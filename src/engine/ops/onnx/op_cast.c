@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/formats/print_double.h"
+#include "base/formats/decimal.h"
 #include "base/formats/read_double.h"
 #include "base/str.h"
 #include "base/text_out.h"
@@ -83,7 +83,7 @@ static int cast_print_float(char *text, double v, int dtype) {
     int most = dtype == PITH_F32 ? 9 : 5;
     if (dtype == PITH_F64) most = 17;
     for (int digits = 1;; digits++) {
-        const size_t n = pith__print_double(text, digits, v);
+        const size_t n = pith__decimal_print(text, digits, v);
         if (digits == most) return (int)n;
         double back = 0, rounded;
         pith__read_number(&back, (pith_str){ text, n });
