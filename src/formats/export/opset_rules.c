@@ -25,7 +25,7 @@ static const opset_rule_set opset_rule_sets[] = {
 static const pith__opset_rule opset_rule_forms[] = {
 #define SET(tensors, items)
 #define FORM(domain, op, since, low, high, outs, inputs, outputs, ...)                             \
-    { domain, op, since, low, high, outs, inputs, outputs, { __VA_ARGS__ } },
+    { domain, op, inputs, outputs, since, low, high, outs, { __VA_ARGS__ } },
 #include "formats/export/opset_rules.def"
 #undef SET
 #undef FORM
