@@ -40,8 +40,8 @@ install(DIRECTORY include/pith DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT
 set(PITH_SELECT_DIR ${CMAKE_INSTALL_DATADIR}/pith)
 if(PITH_BUILD_STATIC)
   install(DIRECTORY src DESTINATION ${PITH_SELECT_DIR} COMPONENT development
-    FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "tables.c")
-  foreach(name select/piece_list select/piece_file base/cut_text)
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "tables.c" PATTERN "text_out.c")
+  foreach(name select/piece_list select/piece_file)
     get_filename_component(folder ${name} DIRECTORY)
     install(FILES cli/${name}.c cli/${name}.h DESTINATION ${PITH_SELECT_DIR}/cli/${folder} COMPONENT development)
   endforeach()

@@ -47,8 +47,10 @@ static pith_status ask(const pith_model *model, const float *vectors, size_t cou
     if (!status &&
         !(status = pith_search_index_create(&index, vectors, count, dim, &options, err))) {
         status = pith_search(hits, index, vector, 1, best, NULL, err);
-        for (size_t i = 0; !status && i < best; i++)
-            printf("%.3f  %s\n", hits[i].score, paths[hits[i].index]);
+        if (!status) {
+            for (size_t i = 0; i < best; i++)
+                printf("%.3f  %s\n", hits[i].score, paths[hits[i].index]);
+        }
         pith_search_index_destroy(index);
     }
     free(vector);

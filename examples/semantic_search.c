@@ -28,8 +28,9 @@ static pith_status ask(const pith_model *model, const pith_search_index *index,
     pith_status status = pith_embed(vector, model, &text, 1, NULL, err);
     if (!status) status = pith_search(hits, index, vector, 1, HITS, NULL, err);
     printf("%s\n", question);
-    for (int i = 0; !status && i < HITS; i++)
-        printf("  %.3f  %s\n", hits[i].score, texts[hits[i].index]);
+    if (!status) {
+        for (int i = 0; i < HITS; i++) printf("  %.3f  %s\n", hits[i].score, texts[hits[i].index]);
+    }
     free(vector);
     return status;
 }

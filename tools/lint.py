@@ -336,12 +336,43 @@ def places():
                 fault(path, text[: m.start()].count("\n") + 1, f"a link leads to {m.group()[2:-1]}, which is not there")
 
 
+def named_sources():
+    """Each source that CMake code or a Python tool names is there. CMake code may leave out its own folder, src and cli, or, of
+    the name alone, every folder; and in the list of a foreach the ending."""
+    kinds, roots = r"\.(?:c|cpp|py|sh)", r"\$\{(?:CMAKE_CURRENT_SOURCE_DIR|(?:CMAKE|PROJECT)_SOURCE_DIR|PITH_SELECT_ROOT)\}/"
+    there = tracked()
+    alone = {path.name for path in there}
+    for path in (path for path in there if path.name == "CMakeLists.txt" or path.suffix == ".cmake"):
+        text = re.sub(r"#[^\n]*", lambda m: " " * len(m.group()), path.read_text())
+        named = [(m.start(), m.group()) for m in re.finditer(rf'(?<![^\s"(;])(?:{roots})?[\w./-]+{kinds}(?![^\s");])', text)]
+        named += [(m.start(1) + w.start(), w.group() + ".c") for m in re.finditer(r"foreach\(\w+((?:\s+[\w./]+)+)\)", text)
+                  for w in re.finditer(r"\w[\w.]*/[\w/]+", m.group(1))]
+        for start, name in named:
+            name = re.sub(roots, "", name)
+            if name not in alone and not any((folder / name).exists() for folder in (path.parent, ROOT, ROOT / "src", ROOT / "cli")):
+                fault(path, text[:start].count("\n") + 1, f"there is no {name}")
+    folders = "|".join({str(path.relative_to(ROOT)).split("/")[0] for path in there if path.parent != ROOT})
+    for path in tracked("tools/*.py", "tests/*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            if re.fullmatch(rf"(?:{folders})/[\w./-]+\.(?:c|h|cpp|hpp|def|py|sh)", name) and not (ROOT / name).exists():
+                fault(path, node.lineno, f"there is no {name}")
+
+
 def mirrored():
     """Unit tests lie where what they test lies: tests/unit/<folder> for src/<folder>, tests/unit/cli/<folder> for cli/<folder>."""
     for path in tracked("tests/unit/*.c", "tests/unit/*.h"):
         folder = path.parent.relative_to(ROOT / "tests/unit")
         if str(folder) == "." or str(folder) != "support" and not (ROOT / "src" / folder).is_dir() and not (folder.parts[:1] == ("cli",) and (ROOT / folder).is_dir()):
             fault(path, 1, f"there is no src/{folder}; what several tests share is in tests/unit/support")
+
+
+def equivalent_changes():
+    """Every change that tests/mutate/equivalent.txt says cannot matter is one of today's sources."""
+    sys.path.insert(0, str(ROOT / "tests/mutate"))
+    import equivalents
+    for line, text in equivalents.read(ROOT)[1]:
+        fault(equivalents.LIST, line, text)
 
 
 def readme():
@@ -387,6 +418,20 @@ def option_table():
         fault(options.PAGE, 1, "is not what cli/options/options.def and cli/options/presets.def say: run make docs")
 
 
+def field_flags():
+    """Messages of the library name fields, for which the command has flags: those of cli/options/field_flags.c."""
+    import options
+    path = ROOT / "cli/options/field_flags.c"
+    rows = {row["id"]: row["field"].split(", ") for row in options.rows()}
+    for m in re.finditer(r'\{ "([\w.]+)", ROW_(\w+) \}', path.read_text()):
+        if m.group(1) not in rows[m.group(2)]:
+            fault(path, path.read_text()[: m.start()].count("\n") + 1, f"options.def does not say that '{m.group(2)}' sets {m.group(1)}")
+    for path in tracked("src/*.c", "src/*.h"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if re.search(r'"[^"]*(?<![\w"-])--[a-z]', line) and not re.search(r"['`]pith |llama-gguf-split", line):
+                fault(path, number, "a message names a flag of the command; name the field, and the flag in cli/options/field_flags.c")
+
+
 # What may open a file for writing: outputs and their temporary files, the record beside a part, and the model cache.
 WRITERS = {"output.c", "temporary_file.c", "resume_record.c", "pull_file.c", "pull_pin.c", "pull_place.c"}
 
@@ -402,9 +447,6 @@ def writers():
             if writes.search(line):
                 fault(path, number, "opens a file for writing; use cli/output/output.h")
 
-
-# Folders whose sources still hold nested `?:` or guards in the heads of for loops: not faults yet, `--density` counts them.
-DENSE = ("src/formats", "src/text", "src/models", "src/tables", "src/engine/ops", "src/base/formats", "cli", "image")
 
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[A-Za-z_]\w*|\d[\w.]*|->|\+\+|--|<<=|>>=|&&|\|\||[-+*/%&|^<>=!]=|\S')
 CLOSES = {"(": ")", "[": "]", "{": "}"}
@@ -569,41 +611,20 @@ def head_guards(tokens):
     return found
 
 
-def dense_places():
-    """(path, line, text) of each nested `?:` and each guard in the head of a for loop."""
-    for path in tracked("src/*.c", "src/*.h", "cli/*.c", "cli/*.h", "image/*.c", "image/*.h"):
-        for tokens in c_tokens(path):
-            for line in nested_choices(tokens):
-                yield path, line, "a ?: within a ?:; write an if, or name the inner one"
-            for line in head_guards(tokens):
-                yield path, line, "a guard in the head of a for loop; write an if before the loop or in its body"
-
-
 def density():
     """No `?:` within a `?:` outside tables of constants, and no guard in the head of a for loop."""
-    for path, line, text in dense_places():
-        if not str(path.relative_to(ROOT)).startswith(tuple(folder + "/" for folder in DENSE)):
-            fault(path, line, text)
-
-
-def print_density():
-    """For `lint.py --density`: every place, folders not yet swept included, then the number of each folder."""
-    counts = {}
-    for path, line, text in dense_places():
-        print(f"{path.relative_to(ROOT)}:{line}: {text}")
-        folder = str(path.parent.relative_to(ROOT))
-        counts[folder] = counts.get(folder, 0) + 1
-    for folder, count in sorted(counts.items()):
-        print(f"{count:5} {folder}")
-    print(f"{sum(counts.values()):5} in all")
+    for path in tracked("src/*.c", "src/*.h", "include/*.h", "cli/*.c", "cli/*.h", "image/*.c", "image/*.h", "bench/*.c", "bench/*.h", "examples/*.c",
+                        "tools/*.c"):
+        for tokens in c_tokens(path):
+            for line in nested_choices(tokens):
+                fault(path, line, "a ?: within a ?:; write an if, or name the inner one")
+            for line in head_guards(tokens):
+                fault(path, line, "a guard in the head of a for loop; write an if before the loop or in its body")
 
 
 def main():
-    if sys.argv[1:] == ["--density"]:
-        print_density()
-        return
     for check in (layers, lists, verbs, names, ends, api, wrapper, cpp_page, lengths, words, exports, prefixes, readme, formatting, includes, workflows,
-                  places, mirrored, option_table, writers, density):
+                  places, named_sources, mirrored, equivalent_changes, option_table, field_flags, writers, density):
         check()
     for line in faults:
         print(line)

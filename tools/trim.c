@@ -103,9 +103,8 @@ static size_t distance(const char *a, const char *b) {
             size_t change = corner + ((a[i] | 32) != (b[k] | 32)), shorter = row[k] + 1,
                    longer = row[k + 1] + 1;
             corner = row[k + 1];
-            row[k + 1] = change < shorter   ? change < longer ? change : longer
-                         : shorter < longer ? shorter
-                                            : longer;
+            size_t least = change < shorter ? change : shorter;
+            row[k + 1] = least < longer ? least : longer;
         }
     }
     return row[n];
@@ -120,13 +119,12 @@ static void die_unknown(const trim *t, piece_kind kind, const char *typed) {
     const piece_names *known = &t->known.kinds[kind];
     char text[4 * NAME_MOST] = "", name[NAME_MOST];
     bool shown[1024] = { false };
-    for (int n = 0; n < 3 && known->count; n++) {
+    for (int n = 0; n < 3; n++) {
         size_t best = SIZE_MAX, at = 0;
         for (size_t i = 0; i < known->count && i < sizeof shown; i++) {
             name_of(name, known->items[i].name);
-            size_t r = shown[i]
-                           ? SIZE_MAX
-                           : rate(typed, kind == PIECE_OPERATORS ? name : known->items[i].name);
+            const char *meant = kind == PIECE_OPERATORS ? name : known->items[i].name;
+            size_t r = shown[i] ? SIZE_MAX : rate(typed, meant);
             if (r < best) best = r, at = i;
         }
         if (best == SIZE_MAX) break;
@@ -227,7 +225,8 @@ static void key_of(const trim *t, char *key, const char *name) {
 static void check_wanted(trim *t) {
     for (int k = 0; k < PIECE_KINDS; k++) {
         piece_names *names = &t->wanted.kinds[k];
-        for (size_t i = 0; i < names->count && k != PIECE_ISAS; i++) {
+        if (k == PIECE_ISAS) continue;
+        for (size_t i = 0; i < names->count; i++) {
             char symbol[NAME_MOST];
             snprintf(symbol, sizeof symbol, "%s", names->items[i].name);
             if (k == PIECE_OPERATORS) key_of(t, symbol, names->items[i].name);
@@ -280,8 +279,8 @@ static bool for_needs(const trim *t, const char *macro,
         if (strncmp(line, macro, strlen(macro)) || !close) continue;
         *close = 0;
         char *kind = strtok(line + strlen(macro) + 1, ", "), *piece = strtok(NULL, ", ");
-        for (char *word; kind && piece && (word = strtok(NULL, " "));)
-            good &= act(user, kind, piece, word);
+        if (!kind || !piece) continue;
+        for (char *word; (word = strtok(NULL, " "));) good &= act(user, kind, piece, word);
     }
     fclose(f);
     return good;
@@ -431,10 +430,15 @@ static void write_dropped(trim *t, const char *levels) {
                 piece_list_find(&t->wanted, (piece_kind)k, known->items[i].name);
             const bool kept = wants(t, (piece_kind)k, known->items[i].name);
             uint32_t left = item && t->dtypes ? item->facts & ~PIECE_UPGRADED : 0;
-            left = !kept ? known->items[i].facts : left ? known->items[i].facts & ~left : 0;
-            for (int d = 0; k == PIECE_KERNELS && d < PIECE_DTYPES; d++)
-                if (left >> d & 1)
-                    write_hash(to, piece_kind_names[k], known->items[i].name, piece_dtypes[d]);
+            if (!kept)
+                left = known->items[i].facts;
+            else if (left)
+                left = known->items[i].facts & ~left;
+            if (k == PIECE_KERNELS) {
+                for (int d = 0; d < PIECE_DTYPES; d++)
+                    if (left >> d & 1)
+                        write_hash(to, piece_kind_names[k], known->items[i].name, piece_dtypes[d]);
+            }
             if (kept || k == PIECE_KERNELS) continue;
             name_of(name, known->items[i].name);
             /* for options that ask for one */

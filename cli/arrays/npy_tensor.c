@@ -10,7 +10,7 @@
 #include "base/unicode/utf8.h"
 
 #include "base/formats/npy.h"
-#include "cli/base/cut_text.h"
+#include "base/text_out.h"
 
 /* ---- reading ---- */
 
@@ -48,7 +48,7 @@ static bool parse_strings(pith_tensor *t, const unsigned char *p, size_t count, 
 }
 
 static bool refuse(char *message, size_t size, const char *why) {
-    cut_print(message, size, "%s", why);
+    pith__text_print(message, size, "%s", why);
     return false;
 }
 
@@ -75,7 +75,8 @@ static bool parse_head(pith_tensor *t, pith__npy *head, const void *data, size_t
 /* Bytes of a character of strings; 0: the elements are none. */
 static size_t string_unit(const pith__npy *head) {
     if (head->type[0] != '<' && head->type[0] != '|') return 0;
-    return head->type[1] == 'U' ? 4 : head->type[1] == 'S' ? 1 : 0;
+    if (head->type[1] == 'U') return 4;
+    return head->type[1] == 'S' ? 1 : 0;
 }
 
 /* Finds the dtype of the numbers, and data where it is. */
@@ -83,12 +84,12 @@ static bool view_numbers(pith_tensor *t, const pith__npy *head, char *message,
                          size_t message_size) {
     t->dtype = pith__npy_dtype(head->type);
     if (t->dtype == PITH_UNDEFINED) {
-        const char *why = head->type[0] == '>'
-                              ? "is big-endian: save x.astype(x.dtype.newbyteorder('<'))"
-                          : !strcmp(head->type, "|O")
-                              ? "means Python objects: save an array of numbers or strings"
-                              : "is not supported";
-        cut_print(message, message_size, "the element type '%s' %s", head->type, why);
+        const char *why = "is not supported";
+        if (head->type[0] == '>')
+            why = "is big-endian: save x.astype(x.dtype.newbyteorder('<'))";
+        else if (!strcmp(head->type, "|O"))
+            why = "means Python objects: save an array of numbers or strings";
+        pith__text_print(message, message_size, "the element type '%s' %s", head->type, why);
         return false;
     }
     if (pith_shape_bytes(&t->bytes, t->dtype, t->dims, t->rank, NULL) ||
@@ -148,7 +149,8 @@ static void write_header(bytes *out, const char *descr, int rank, const int64_t 
     bytes_print(&header, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
     for (int i = 0; i < rank; i++) {
         size_t before = header.size;
-        bytes_print(&header, "%" PRId64 "%s", dims[i], rank == 1 ? "," : i + 1 < rank ? ", " : "");
+        const char *comma = i + 1 < rank ? ", " : "";
+        bytes_print(&header, "%" PRId64 "%s", dims[i], rank == 1 ? "," : comma);
         if (i == 0) digits = header.size - before;
     }
     bytes_print(&header, "), }");

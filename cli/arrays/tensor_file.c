@@ -1,56 +1,27 @@
 /* tensor_file.c - tensors from and to files. */
 #include "cli/arrays/tensor_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/error.h"
+#include "base/os/file.h"
+#include "base/text_out.h"
 #include "cli/arrays/npy_tensor.h"
-#include "cli/base/cut_text.h"
 #include "cli/output/output.h"
 
-/* Maps a regular file, whose descriptor is closed; *data is NULL for an empty one. NULL or what is
- * wrong. */
-static const char *map_file(void **data, size_t *size, int fd) {
-    struct stat st;
-    const char *why = NULL;
-    *data = NULL;
-    *size = 0;
-    if (fd < 0) return strerror(errno);
-    if (fstat(fd, &st))
-        why = strerror(errno);
-    else if (!S_ISREG(st.st_mode))
-        why = S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file";
-    else if ((*size = (size_t)st.st_size)) {
-        *data = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (*data == MAP_FAILED) why = strerror(errno);
-    }
-    close(fd);
-    return why;
-}
-
 static bool read_npy(pith_tensor *tensor, const char *path, char *message, size_t message_size) {
-    void *data;
-    size_t size;
+    pith__file file;
+    pith_error err = PITH_ERROR_INIT;
     char text[200];
-    /* O_NONBLOCK: a pipe without a writer is refused and not waited for. */
-    const char *why =
-        map_file(&data, &size, open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-    if (why) { /* the path may hold any bytes */
-        pith_error err = PITH_ERROR_INIT;
-        pith__fail(&err, PITH_ERR_IO, "%s: %s", path, why);
-        cut_print(message, message_size, "%s", err.message);
+    if (pith__file_open(&file, path, false, NULL, &err)) {
+        pith__text_print(message, message_size, "%s", err.message);
         return false;
     }
-    bool good = npy_parse(tensor, data, size, text, sizeof text);
-    if (!good) cut_print(message, message_size, "%s: %s", path, text);
-    if (data) munmap(data, size);
+    const bool good = npy_parse(tensor, file.data, file.size, text, sizeof text);
+    if (!good) pith__text_print(message, message_size, "%s: %s", path, text);
+    pith__file_close(&file);
     return good;
 }
 
@@ -67,7 +38,7 @@ bool tensor_file_open(tensor_file *file, const char *path, int32_t kind, char *m
     *file = (tensor_file){ .value = NULL };
     if (n < 3 || strcmp(path + n - 3, ".pb")) return read_npy(&file->tensor, path, message, size);
     if (!pith_value_open(&file->value, &file->tensor, NULL, path, kind, &err)) return true;
-    cut_print(message, size, "%s", err.message);
+    pith__text_print(message, size, "%s", err.message);
     return false;
 }
 

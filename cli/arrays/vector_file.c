@@ -16,7 +16,7 @@
 #define LINE_BYTES ((size_t)64 << 20)
 
 void vector_file_close(vector_file *f) {
-    mapped_file_close(&f->file);
+    pith__file_close(&f->file);
     free(f->owned);
     *f = (vector_file){ 0 };
 }
@@ -85,9 +85,9 @@ static int open_npy(vector_file *f, const command *c, const vector_reading *how)
 /* Elements are copied one by one: the array of a .npy file need not be aligned for its type. */
 int vector_file_integers(int64_t **numbers, size_t *count, const command *c, const char *path) {
     char message[300], shape[300];
-    mapped_file file;
+    pith__file file;
     pith_tensor t = { 0 };
-    int code = mapped_file_open(&file, c, path);
+    int code = map_file(&file, c, path);
     if (code) return code;
     if (!npy_view(&t, file.data, file.size, message, sizeof message)) {
         code = fail(c, "%s: %s", path, message);
@@ -106,7 +106,7 @@ int vector_file_integers(int64_t **numbers, size_t *count, const command *c, con
                 memcpy(&(*numbers)[i], (const char *)t.data + 8 * i, sizeof **numbers);
         }
     }
-    mapped_file_close(&file);
+    pith__file_close(&file);
     return code;
 }
 
@@ -215,7 +215,7 @@ int vector_file_open(vector_file *f, const command *c, const char *path,
                      const vector_reading *how) {
     *f = (vector_file){ .path = path };
     const size_t length = strlen(path);
-    int code = mapped_file_open(&f->file, c, path);
+    int code = map_file(&f->file, c, path);
     if (code) return code;
     const bool npy = pith__npy_is((pith_str){ (const char *)f->file.data, f->file.size });
     if (npy || (length > 4 && !strcmp(path + length - 4, ".npy")))

@@ -22,7 +22,7 @@ typedef struct vector_file {
     size_t groups, per_group; /* of an array with three axes: the first and the second one; else 1
                                  and count */
     int rank;                 /* axes of the array; 1: it is one vector */
-    mapped_file file;
+    pith__file file;
     void *owned;
 } vector_file;
 

@@ -2,17 +2,11 @@
 #ifndef PITH_CLI_BASE_MAPPED_FILE_H
 #define PITH_CLI_BASE_MAPPED_FILE_H
 
+#include "base/os/file.h"
 #include "cli/base/cli.h"
 
-typedef struct mapped_file {
-    const unsigned char *data; /* never NULL, also of an empty file */
-    size_t size;
-    void *map; /* NULL: nothing is mapped */
-} mapped_file;
-
-/* Maps a regular file, which must not become shorter while it is used. EXIT_DONE, or another exit
- * code after a message. */
-int mapped_file_open(mapped_file *m, const command *c, const char *path);
-void mapped_file_close(mapped_file *m);
+/* Maps a regular file, which must not become shorter while it is used, until pith__file_close.
+ * EXIT_DONE, or another exit code after a message; then *file is as it was. */
+int map_file(pith__file *file, const command *c, const char *path);
 
 #endif

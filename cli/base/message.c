@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/base/cut_text.h"
+#include "base/text_out.h"
 
 /* More names than any line has. */
 enum { COPIES = 16 };
@@ -31,7 +31,7 @@ char *printable(char *out, size_t size, const char *text) {
         n += (size_t)snprintf(out + n, size - n, "\\x%02x", *p);
     }
     out[n] = 0;
-    if (*p) cut_mark(out, n + 1);
+    if (*p) pith__text_cut(out, n + 1);
     return out;
 }
 
@@ -67,7 +67,7 @@ void note(const char *format, ...) {
     char text[4000], shown[8000];
     va_list list;
     va_start(list, format);
-    cut_list(text, sizeof text, format, list);
+    pith__text_format(text, sizeof text, format, list);
     va_end(list);
     hide_passwords(text);
     fprintf(stderr, "%s\n", printable(shown, sizeof shown, text));

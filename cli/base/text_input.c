@@ -3,7 +3,8 @@
  * One buffer is filled by read(2), and a line is copied out of it piece by piece. So memory is
  * bounded by the limit, whatever the length of the line. Only the part that is kept is checked to
  * be UTF-8. */
-#include "cli/base/cut_text.h"
+#include "base/str.h"
+#include "base/text_out.h"
 #include "cli/base/text_input.h"
 
 #include <errno.h>
@@ -79,8 +80,8 @@ const char *text_input_place(const text_input *in) {
     if (!strcmp(path_of(in), "-"))
         snprintf(place, sizeof place, "line %llu", (unsigned long long)in->line);
     else
-        snprintf(place, sizeof place, CUT_FORMAT ":%llu", CUT(path_of(in), 250),
-                 (unsigned long long)in->line);
+        snprintf(place, sizeof place, PITH_CUT_FMT ":%llu",
+                 PITH_CUT(pith__str_of(path_of(in)), 250), (unsigned long long)in->line);
     return place;
 }
 
@@ -90,8 +91,8 @@ static bool open_file(text_input *in) {
     in->line = 0;
     in->fd = strcmp(path_of(in), "-") ? open(path_of(in), O_RDONLY | O_CLOEXEC) : 0;
     if (in->fd < 0)
-        cut_print(in->message, sizeof in->message, CUT_FORMAT ": %s", CUT(path_of(in), 400),
-                  strerror(errno));
+        pith__text_print(in->message, sizeof in->message, PITH_CUT_FMT ": %s",
+                         PITH_CUT(pith__str_of(path_of(in)), 400), strerror(errno));
     return in->fd >= 0;
 }
 
@@ -106,9 +107,9 @@ static int fill(text_input *in) {
         if (got >= 0) return got > 0;
         if (errno == EINTR) continue;
         bool standard = !strcmp(path_of(in), "-");
-        cut_print(in->message, sizeof in->message, CUT_FORMAT ": %s",
-                  CUT((standard ? "standard input" : path_of(in)), 400),
-                  standard && errno == EBADF ? "it is closed" : strerror(errno));
+        pith__text_print(in->message, sizeof in->message, PITH_CUT_FMT ": %s",
+                         PITH_CUT(pith__str_of(standard ? "standard input" : path_of(in)), 400),
+                         standard && errno == EBADF ? "it is closed" : strerror(errno));
         return -1;
     }
     return 0;
@@ -265,9 +266,9 @@ int text_input_next(text_input *in, bytes *out, bool *cut) {
         bytes_replace_invalid(out, from);
         return 1;
     }
-    cut_print(in->message, sizeof in->message,
-              "%s: not UTF-8 at byte %zu (--invalid replace puts U+FFFD in its place)",
-              text_input_place(in), valid + 1);
+    pith__text_print(in->message, sizeof in->message,
+                     "%s: not UTF-8 at byte %zu (--invalid replace puts U+FFFD in its place)",
+                     text_input_place(in), valid + 1);
     out->size = from;
     in->bad = true;
     return -1;

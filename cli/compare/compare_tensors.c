@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text_out.h"
 #include "cli/arrays/tensor_file.h"
-#include "cli/base/cut_text.h"
 
 /* Elements that are converted at a time. */
 enum { BLOCK = 256 };
@@ -56,15 +56,16 @@ static bool numbers_agree(const pith_tensor *got, const pith_tensor *wanted, siz
         n = count * parts - at < BLOCK ? count * parts - at : BLOCK;
         if (pith_tensor_convert(a, PITH_F64, &x, at, n, &err) ||
             pith_tensor_convert(b, PITH_F64, &y, at, n, &err)) {
-            cut_print(message, size, "%s", err.message);
+            pith__text_print(message, size, "%s", err.message);
             return false;
         }
         for (size_t i = 0; i < n; i++) compare_numbers(&d, a[i], b[i], (at + i) / parts, t, worst);
     }
     if (!d.count) return true;
-    cut_print(message, size,
-              "%zu of %zu elements differ, most at element %zu: %.9g instead of %.9g (by %.3g)",
-              d.count, count, d.place, d.got, d.wanted, d.largest);
+    pith__text_print(
+        message, size,
+        "%zu of %zu elements differ, most at element %zu: %.9g instead of %.9g (by %.3g)", d.count,
+        count, d.place, d.got, d.wanted, d.largest);
     return false;
 }
 
@@ -74,7 +75,7 @@ static bool sequences_agree(const pith_tensor *got, const pith_tensor *wanted, t
     char why[300];
     for (int64_t i = 0; i < got->dims[0]; i++)
         if (!tensors_agree(&x[i], &y[i], t, worst, why, sizeof why)) {
-            cut_print(message, size, "item %lld: %s", (long long)i, why);
+            pith__text_print(message, size, "item %lld: %s", (long long)i, why);
             return false;
         }
     return true;
@@ -88,8 +89,8 @@ static bool strings_agree(const pith_tensor *got, const pith_tensor *wanted, siz
     const pith_str *x = got->data, *y = wanted->data;
     for (size_t i = 0; i < count; i++)
         if (x[i].size != y[i].size || (x[i].size && memcmp(x[i].data, y[i].data, x[i].size))) {
-            cut_print(message, size, "element %zu: '%.*s' instead of '%.*s'", i, SHOWN(x[i]),
-                      SHOWN(y[i]));
+            pith__text_print(message, size, "element %zu: '%.*s' instead of '%.*s'", i, SHOWN(x[i]),
+                             SHOWN(y[i]));
             return false;
         }
     return true;
@@ -101,8 +102,8 @@ bool tensors_agree(const pith_tensor *got, const pith_tensor *wanted, tolerance 
     bool same_shape = got->dtype == wanted->dtype && got->rank == wanted->rank;
     for (int i = 0; same_shape && i < got->rank; i++) same_shape = got->dims[i] == wanted->dims[i];
     if (!same_shape) {
-        cut_print(message, size, "%s instead of %s", tensor_text(got, a, sizeof a),
-                  tensor_text(wanted, b, sizeof b));
+        pith__text_print(message, size, "%s instead of %s", tensor_text(got, a, sizeof a),
+                         tensor_text(wanted, b, sizeof b));
         return false;
     }
     size_t count = (size_t)pith_shape_count(got->dims, got->rank);

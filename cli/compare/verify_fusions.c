@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cli/base/message.h"
+#include "cli/options/field_flags.h"
 #include "cli/output/json_out.h"
 #include "cli/output/output.h"
 
@@ -40,9 +41,11 @@ static void fusion_found(void *user, const pith_check_finding *f) {
 /* With --json there is one object for all models, and the errors are in it. */
 static int fusion_refused(fusion_report *r, const command *c, const pith_error *err) {
     if (!r->as_json) return fail_model(c, err, r->model);
-    note("pith %s: %s: %s", c->name, r->model, err->message);
+    pith_error told = *err;
+    name_flags(c, told.message);
+    note("pith %s: %s: %s", c->name, r->model, told.message);
     json_array_append_new(
-        r->errors, json_pack("{s:s, s:o}", "model", r->model, "error", json_text(err->message)));
+        r->errors, json_pack("{s:s, s:o}", "model", r->model, "error", json_text(told.message)));
     return EXIT_FAILED;
 }
 

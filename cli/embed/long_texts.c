@@ -1,7 +1,7 @@
 /* long_texts.c - see long_texts.h. */
 #include "cli/embed/long_texts.h"
 
-#include "cli/base/cut_text.h"
+#include "base/text_out.h"
 #include "cli/base/message.h"
 
 #include <stdio.h>
@@ -43,8 +43,9 @@ void long_texts_refuse(char *message, size_t size, const pith_model *model, cons
         pith_encoded_free(encoded);
         if (stats.truncated) break;
     }
-    cut_print(message, size,
-              "text %llu is longer than %zu tokens; --long chunk takes all of it, --long truncate "
-              "cuts it",
-              (unsigned long long)first + i, pith_embed_max_length(model, &embed));
+    pith__text_print(
+        message, size,
+        "text %llu is longer than %zu tokens; --long chunk takes all of it, --long truncate "
+        "cuts it",
+        (unsigned long long)first + i, pith_embed_max_length(model, &embed));
 }

@@ -1,5 +1,6 @@
 /* eval_texts.c - see eval_texts.h. */
-#include "cli/base/cut_text.h"
+#include "base/str.h"
+#include "base/text_out.h"
 #include "cli/export/eval_texts.h"
 
 #include <math.h>
@@ -71,8 +72,8 @@ static int eval_take_record(pair_reader *r, const char *const *fields, size_t co
     const char *number = fields[r->columns[SCORE]];
     const double score = strtod(number, &end);
     if (end == number || *end || !isfinite(score))
-        return fail(r->c, "%s: line %zu: '" CUT_FORMAT "' is no score", r->path, line,
-                    CUT(number, 60));
+        return fail(r->c, "%s: line %zu: '" PITH_CUT_FMT "' is no score", r->path, line,
+                    PITH_CUT(pith__str_of(number), 60));
     if (r->t->count + 3 > r->room) {
         r->room = 2 * r->room + 1024;
         r->places = grow(r->places, r->room * sizeof *r->places);

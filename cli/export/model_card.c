@@ -9,7 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/base/cut_text.h"
+#include "base/str.h"
+#include "base/text_out.h"
 #include "cli/base/text_input.h"
 #include "cli/export/export_check.h"
 #include "cli/hub/pull_file.h"
@@ -19,8 +20,8 @@ void model_card_add(model_card *card, const char *what, const char *format, ...)
     if (!card->wanted || card->count == CARD_FACTS) return;
     card->facts[card->count].what = what;
     va_start(arguments, format);
-    cut_list(card->facts[card->count].value, sizeof card->facts[card->count].value, format,
-             arguments);
+    pith__text_format(card->facts[card->count].value, sizeof card->facts[card->count].value, format,
+                      arguments);
     va_end(arguments);
     card->count++;
 }
@@ -100,7 +101,8 @@ static int card_add_folder(bytes *text, const model_out *out) {
 }
 
 static int card_text(bytes *text, const model_card *card, const model_out *out) {
-    bytes_print(text, "# " CUT_FORMAT "\n\n| | |\n|---|---|\n", CUT(card_name(out->path), 300));
+    bytes_print(text, "# " PITH_CUT_FMT "\n\n| | |\n|---|---|\n",
+                PITH_CUT(pith__str_of(card_name(out->path)), 300));
     for (size_t i = 0; i < card->count; i++) {
         bytes_add(text, "| ", 2);
         card_put(text, card->facts[i].what);

@@ -1,5 +1,6 @@
 /* http_get.c - see http_get.h. */
-#include "cli/base/cut_text.h"
+#include "base/str.h"
+#include "base/text_out.h"
 #include "cli/hub/http_get.h"
 
 #include <stdio.h>
@@ -163,8 +164,9 @@ static bool http_may_follow(const char *from, const char *to, int count, http_an
         why = "too often";
     answer->lasting = why != NULL;
     if (why)
-        cut_print(answer->message, sizeof answer->message,
-                  "the server redirects %s (" CUT_FORMAT ")", why, CUT((to ? to : "none"), 300));
+        pith__text_print(answer->message, sizeof answer->message,
+                         "the server redirects %s (" PITH_CUT_FMT ")", why,
+                         PITH_CUT(pith__str_of(to ? to : "none"), 300));
     return !why;
 }
 
@@ -181,7 +183,7 @@ bool http_get(const http_client *h, const char *url, uint64_t from, http_taker *
         *why = 0;
         const CURLcode code = http_once(h, at, http_same_origin(url, at), from, &t, why);
         if (code) {
-            cut_print(answer->message, sizeof answer->message, "%s", why);
+            pith__text_print(answer->message, sizeof answer->message, "%s", why);
             return false;
         }
         if (answer->status < 301 || answer->status > 308 || answer->status == 304) break;

@@ -1,5 +1,6 @@
 /* hub_listing.c - see hub_listing.h. */
-#include "cli/base/cut_text.h"
+#include "base/str.h"
+#include "base/text_out.h"
 #include "cli/hub/hub_listing.h"
 
 #include <stdlib.h>
@@ -34,9 +35,9 @@ static int hub_take_file(hub_listing *l, const command *c, const char *what, con
     if (!f->name) return fail(c, "%s: the hub's list has a file without a name", what);
     if (!hub_name_is_safe(f->name))
         return fail(c,
-                    "%s: the hub lists '" CUT_FORMAT
+                    "%s: the hub lists '" PITH_CUT_FMT
                     "', which is no name below the model's directory; nothing is fetched",
-                    what, CUT(f->name, 100));
+                    what, PITH_CUT(pith__str_of(f->name), 100));
     if (json_object_get(large, "size")) size = json_object_get(large, "size");
     f->size = json_is_integer(size) ? json_integer_value(size) : -1;
     if ((size && !json_is_integer(size) && !json_is_null(size)) || f->size < -1)

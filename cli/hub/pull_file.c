@@ -2,7 +2,7 @@
  *
  * The hash is computed as the bytes come. When a part is resumed, its bytes are read once for the
  * hash. A drop of the connection is no failure as long as each attempt brings bytes. */
-#include "cli/base/cut_text.h"
+#include "base/text_out.h"
 #include "cli/hub/pull_file.h"
 
 #include <errno.h>
@@ -146,8 +146,8 @@ static int pull_part_fetch(const hub *h, pull_part *p, const char *commit) {
         if ((complete && (a.status == 200 || a.status == 206 || a.status == 416)) || p->elsewhere) {
             a.complete = a.refused = false; /* fewer bytes than were promised: as a drop of the
                                                connection */
-            cut_print(a.message, sizeof a.message, "the hub sends %lld of %lld bytes",
-                      (long long)p->size, (long long)wanted);
+            pith__text_print(a.message, sizeof a.message, "the hub sends %lld of %lld bytes",
+                             (long long)p->size, (long long)wanted);
         }
         if (p->size > most) { /* progress: more than there has ever been */
             most = p->size;

@@ -7,7 +7,7 @@
 int csv_in_open(csv_in *in, const command *c, const char *path) {
     *in = (csv_in){ .path = path, .next_line = 1 };
     pith__arena_init(&in->arena, &pith__allocator_default);
-    const int code = mapped_file_open(&in->file, c, path);
+    const int code = map_file(&in->file, c, path);
     if (code) return code;
     in->scan = pith__csv_begin((pith_str){ (const char *)in->file.data, in->file.size }, ',');
     in->scan.loose = true;
@@ -18,7 +18,7 @@ int csv_in_open(csv_in *in, const command *c, const char *path) {
 int csv_in_next(csv_in *in, const command *c, bool *there) {
     size_t places[CSV_FIELDS];
     while (pith__csv_blank(&in->scan)) in->next_line++;
-    *there = in->scan.p < in->scan.end;
+    *there = in->scan.at < in->scan.end;
     in->line = in->next_line;
     in->count = in->text.size = 0;
     pith__arena_reset(&in->arena);
@@ -46,7 +46,7 @@ int csv_in_next(csv_in *in, const command *c, bool *there) {
 }
 
 void csv_in_close(csv_in *in) {
-    mapped_file_close(&in->file);
+    pith__file_close(&in->file);
     pith__arena_free(&in->arena);
     free(in->text.data);
 }

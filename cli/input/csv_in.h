@@ -11,7 +11,7 @@ enum { CSV_FIELDS = 64 };
 
 typedef struct csv_in {
     const char *path;
-    mapped_file file;
+    pith__file file;
     pith__csv_scan scan;
     pith__arena arena;              /* of cells with doubled quotes, until the next record */
     size_t line, next_line;         /* of the last record, from 1; of the next one */

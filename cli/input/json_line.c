@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "base/formats/json.h"
-#include "cli/base/cut_text.h"
+#include "base/str.h"
+#include "base/text_out.h"
 
 /* Memory of decoded strings. Where it is out, the command ends, as everywhere in it. */
 static void *line_alloc(void *user, size_t size) {
@@ -53,13 +54,6 @@ static bool is_key(pith_str key, const char *name) {
     return key.size == strlen(name) && !memcmp(key.data, name, key.size);
 }
 
-/* Bytes of a text that are shown: whole characters of UTF-8. */
-static int json_shown(pith_str text, size_t most) {
-    size_t n = text.size < most ? text.size : most;
-    while (text.size > n && n && ((unsigned char)text.data[n] & 0xC0) == 0x80) n--;
-    return (int)n;
-}
-
 /* "id, title, price" for messages. */
 static void list_keys(json_line *l, pith_str line, char *list, size_t size) {
     pith__json j;
@@ -69,29 +63,37 @@ static void list_keys(json_line *l, pith_str line, char *list, size_t size) {
     scan_begin(&j, l, line);
     pith__json_object(&j);
     while (pith__json_next_key(&j, &key) && used + 80 < size) {
-        used += (size_t)snprintf(list + used, size - used, "%s%.*s%s", used ? ", " : "",
-                                 json_shown(key, 60), key.data, key.size > 60 ? "…" : "");
+        used += (size_t)snprintf(list + used, size - used, "%s" PITH_CUT_FMT, used ? ", " : "",
+                                 PITH_CUT(key, 60));
         pith__json_skip(&j);
+    }
+}
+
+/* NULL: there is no value. */
+static const char *json_line_kind_of(pith_str value) {
+    if (!value.size) return NULL;
+    switch (value.data[0]) {
+    case '{': return "an object";
+    case '[': return "an array";
+    case 'n': return "null";
+    case 't': return "true";
+    case 'f': return "false";
+    default: return "a number";
     }
 }
 
 static bool no_text(json_line *l, pith_str line, const char *field, pith_str value) {
     char keys[500];
-    const char *kind = !value.size            ? NULL
-                       : value.data[0] == '{' ? "an object"
-                       : value.data[0] == '[' ? "an array"
-                       : value.data[0] == 'n' ? "null"
-                       : value.data[0] == 't' ? "true"
-                       : value.data[0] == 'f' ? "false"
-                                              : "a number";
+    const char *kind = json_line_kind_of(value);
     list_keys(l, line, keys, sizeof keys);
     if (kind)
-        cut_print(l->message, sizeof l->message,
-                  "the field '" CUT_FORMAT "' holds %s, not a string", CUT(field, 100), kind);
+        pith__text_print(l->message, sizeof l->message,
+                         "the field '" PITH_CUT_FMT "' holds %s, not a string",
+                         PITH_CUT(pith__str_of(field), 100), kind);
     else
-        cut_print(l->message, sizeof l->message,
-                  "there is no field '" CUT_FORMAT "'; the object %s%s", CUT(field, 100),
-                  *keys ? "has " : "is empty", keys);
+        pith__text_print(l->message, sizeof l->message,
+                         "there is no field '" PITH_CUT_FMT "'; the object %s%s",
+                         PITH_CUT(pith__str_of(field), 100), *keys ? "has " : "is empty", keys);
     return false;
 }
 
@@ -106,11 +108,12 @@ static bool decode(json_line *l, pith_str *text, const char *field, pith_str val
     scan_begin(&j, l, value);
     *text = pith__json_string(&j);
     if (!j.halves || l->replace) return true;
-    cut_print(l->message, sizeof l->message,
-              "the field '" CUT_FORMAT
-              "' has half of a surrogate pair, which is not a character (--invalid replace puts "
-              "U+FFFD in its place)",
-              CUT(field, 100));
+    pith__text_print(
+        l->message, sizeof l->message,
+        "the field '" PITH_CUT_FMT
+        "' has half of a surrogate pair, which is not a character (--invalid replace puts "
+        "U+FFFD in its place)",
+        PITH_CUT(pith__str_of(field), 100));
     return false;
 }
 
@@ -143,20 +146,20 @@ static bool scan_object(json_line *l, pith_str *values, pith_str line, const cha
     bool first = true;
     scan_begin(&j, l, line);
     if (pith__json_peek(&j) != PITH_JSON_OBJECT) {
-        cut_print(l->message, sizeof l->message, "this is not a JSON object");
+        pith__text_print(l->message, sizeof l->message, "this is not a JSON object");
         return false;
     }
     pith__json_object(&j);
-    for (const char *begin = j.p; pith__json_next_key(&j, &key); begin = j.p) {
+    for (const char *begin = j.at; pith__json_next_key(&j, &key); begin = j.at) {
         pith_str value = pith__json_raw(&j);
         for (size_t i = 0; i < count; i++)
             if (is_key(key, fields[i])) values[i] = value;
         if (!kept || !is_kept(l, key)) continue;
-        keep_member(kept, begin, j.p, first);
+        keep_member(kept, begin, j.at, first);
         first = false;
     }
     pith__json_finish(&j);
-    if (j.failed) cut_print(l->message, sizeof l->message, "%s", l->fault.message);
+    if (j.failed) pith__text_print(l->message, sizeof l->message, "%s", l->fault.message);
     if (kept && !j.failed) bytes_add(kept, first ? "{" : ",", 1);
     return !j.failed;
 }
@@ -170,6 +173,39 @@ bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *c
     for (size_t i = 0; i < count; i++) {
         if (!texts[i].size || texts[i].data[0] != '"') return no_text(l, line, fields[i], texts[i]);
         if (!decode(l, &texts[i], fields[i], texts[i])) return false;
+    }
+    return true;
+}
+
+/* ---- questions ---- */
+
+static bool line_refuse(json_line *l, const char *why) {
+    pith__text_print(l->message, sizeof l->message, "%s", why);
+    return false;
+}
+
+static bool starts_with(pith_str value, char c) { return value.size && value.data[0] == c; }
+
+bool json_line_question(json_line *l, pith_str *query, pith_str **documents, size_t *count,
+                        pith_str line) {
+    static const char *const fields[] = { "query", "documents" };
+    pith_str values[2] = { { NULL, 0 }, { NULL, 0 } };
+    pith__json j;
+    pith__arena_free(&l->decoded);
+    if (!scan_object(l, values, skip_mark(line), fields, 2, NULL)) return false;
+    if (!starts_with(values[0], '"'))
+        return line_refuse(l,
+                           "there is no string \"query\"; with --query, every line is a document");
+    if (!starts_with(values[1], '[')) return line_refuse(l, "there is no array \"documents\"");
+    if (!decode(l, query, fields[0], values[0])) return false;
+    *count = 0;
+    scan_begin(&j, l, values[1]);
+    pith__json_array(&j);
+    while (pith__json_next_item(&j)) {
+        const pith_str value = pith__json_raw(&j);
+        if (!starts_with(value, '"')) return line_refuse(l, "a document is not a string");
+        *documents = grow_for(*documents, *count, sizeof **documents);
+        if (!decode(l, &(*documents)[(*count)++], fields[1], value)) return false;
     }
     return true;
 }
@@ -220,6 +256,5 @@ bool json_line_ids(json_line *l, int32_t **ids, size_t *count, pith_str line, bo
         read_ids(&j, ids, count);
     }
     pith__json_finish(&j);
-    if (j.failed) cut_print(l->message, sizeof l->message, "%s", l->fault.message);
-    return !j.failed;
+    return !j.failed || line_refuse(l, l->fault.message);
 }

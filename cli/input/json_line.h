@@ -35,6 +35,10 @@ bool json_line_blank(pith_str line);
  * appended to it as they were written, with an opening brace and no closing one. */
 bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *const *fields,
                      size_t count, bytes *kept);
+/* The texts in {"query": "...", "documents": ["...", ...]}, valid until the next call; *documents
+ * is memory of grow(). Returns false with a message. */
+bool json_line_question(json_line *l, pith_str *query, pith_str **documents, size_t *count,
+                        pith_str line);
 /* The numbers in a line that is an array of them, or an object with such an array as "ids", or
  * (single) one number. */
 bool json_line_ids(json_line *l, int32_t **ids, size_t *count, pith_str line, bool single);

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/base/cut_text.h"
+#include "base/str.h"
+#include "base/text_out.h"
 #include "cli/base/text_input.h"
 
 static void make_room(model_inputs *in) {
@@ -32,8 +33,8 @@ static int find_input(const pith_model *model, const char *name) {
 static int no_such_input(const command *c, const pith_model *model, const char *given) {
     bytes names = { NULL, 0, 0 };
     for (size_t i = 0; i < pith_model_input_count(model); i++)
-        bytes_print(&names, "%s'" CUT_FORMAT "'", i ? ", " : "",
-                    CUT(pith_model_input(model, i)->name, 200));
+        bytes_print(&names, "%s'" PITH_CUT_FMT "'", i ? ", " : "",
+                    PITH_CUT(pith__str_of(pith_model_input(model, i)->name), 200));
     int code = fail(c, "'%s': the model has no input of this name; it has %.*s", given,
                     (int)names.size, names.size ? names.data : "none");
     free(names.data);

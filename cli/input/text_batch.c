@@ -1,5 +1,5 @@
 /* text_batch.c - see text_batch.h. */
-#include "cli/base/cut_text.h"
+#include "base/text_out.h"
 #include "cli/input/text_batch.h"
 
 #include <stdio.h>
@@ -29,12 +29,10 @@ void text_batch_close(text_batch *b) {
 }
 
 /* The text without what lies beyond TEXT_BATCH_BYTES, cut between characters. */
-static pith_str cut_text(text_batch *b, pith_str text) {
-    if (text.size <= TEXT_BATCH_BYTES) return text;
-    text.size = TEXT_BATCH_BYTES;
-    while (text.size && ((unsigned char)text.data[text.size] & 0xC0) == 0x80) text.size--;
-    b->cut++;
-    return text;
+static pith_str text_batch_cut(text_batch *b, pith_str text) {
+    const size_t size = (size_t)pith__text_most(text.data, text.size, TEXT_BATCH_BYTES);
+    b->cut += size < text.size;
+    return (pith_str){ text.data, size };
 }
 
 /* Replaces the line, which begins at `from` in data, by the texts in its fields. */
@@ -48,12 +46,12 @@ static bool take_fields(text_batch *b, size_t from, bool too_long) {
                               b->keeps ? &b->kept : NULL))
         why = b->json.message;
     if (why) {
-        cut_print(b->message, sizeof b->message, "%s: %s", text_input_place(&b->in), why);
+        pith__text_print(b->message, sizeof b->message, "%s: %s", text_input_place(&b->in), why);
         return false;
     }
     bytes copies = { NULL, 0, 0 }; /* the texts may be parts of the line */
     for (size_t i = 0; i < b->width; i++) {
-        pith_str text = cut_text(b, texts[i]);
+        pith_str text = text_batch_cut(b, texts[i]);
         bytes_add(&copies, text.data, text.size);
         b->begins[b->count * b->width + i + 1] = from + copies.size;
     }
@@ -82,7 +80,7 @@ static int take_line(text_batch *b) {
     do {
         b->data.size = from;
         state = text_input_next(&b->in, &b->data, &cut);
-        if (state < 0) cut_print(b->message, sizeof b->message, "%s", b->in.message);
+        if (state < 0) pith__text_print(b->message, sizeof b->message, "%s", b->in.message);
         if (state < 0 && b->in.bad) return pass_bad(b);
         if (state <= 0) return state;
     } while (b->width && json_line_blank(bytes_text(&b->data, from, b->data.size)));

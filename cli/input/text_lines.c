@@ -6,7 +6,7 @@
 
 int text_lines_open(text_lines *lines, const command *c, const char *path, char separator) {
     *lines = (text_lines){ .separator = separator };
-    int code = mapped_file_open(&lines->file, c, path);
+    int code = map_file(&lines->file, c, path);
     if (code) return code;
     size_t capacity = 1024, at = 0;
     const char *data = (const char *)lines->file.data;
@@ -25,7 +25,7 @@ int text_lines_open(text_lines *lines, const command *c, const char *path, char 
 }
 
 void text_lines_close(text_lines *lines) {
-    mapped_file_close(&lines->file);
+    pith__file_close(&lines->file);
     free(lines->begins);
     *lines = (text_lines){ 0 };
 }

@@ -5,7 +5,7 @@
 #include "cli/base/mapped_file.h"
 
 typedef struct text_lines {
-    mapped_file file;
+    pith__file file;
     size_t *begins; /* [count + 1] */
     size_t count;
     char separator;

@@ -7,8 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/base/cut_text.h"
+#include "base/text_out.h"
 #include "cli/base/message.h"
+#include "cli/options/field_flags.h"
 #include "cli/options/help.h"
 #include "cli/options/option_sources.h"
 #include "cli/output/call_files.h"
@@ -19,7 +20,8 @@ static const command *current;
 
 static void print_message(const command *c, const char *format, va_list list) {
     char text[2000];
-    cut_list(text, sizeof text, format, list);
+    pith__text_format(text, sizeof text, format, list);
+    name_flags(c, text);
     hide_passwords(text);
     note("pith%s%s: %s", *c->name ? " " : "", c->name, text);
     json_print_failure(text);
@@ -55,8 +57,12 @@ int fail_model(const command *c, const pith_error *err, const char *model) {
 }
 
 static void write_warning(void *user, pith_log_level level, const char *text) {
+    char shown[2000];
     (void)user;
-    if (level == PITH_LOG_WARNING) note("warning: %s", text);
+    if (level != PITH_LOG_WARNING) return;
+    pith__text_print(shown, sizeof shown, "%s", text);
+    if (current) name_flags(current, shown);
+    note("warning: %s", shown);
 }
 
 const pith_log warnings = { write_warning, NULL };

@@ -3,15 +3,15 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/os/file.h"
 
 /* Folders in a folder that are looked into; a model has two levels at most. */
 enum { FOLDERS_DEEP = 12 };
@@ -105,29 +105,24 @@ static bool has_ending(const char *name, const char *endings) {
  * StringStringEntryProto { key: "location", value: name }. */
 static bool is_external_data(const file_id *output, const char *onnx) {
     static const char key[] = "\x0A\x08location\x12";
-    struct stat st;
-    int fd = open(onnx, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size) {
-        if (fd >= 0) close(fd);
-        return false;
-    }
-    const size_t size = (size_t)st.st_size;
-    char *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0), path[PATH_MAX];
+    pith__file file;
+    pith_error err = PITH_ERROR_INIT;
+    if (pith__file_open(&file, onnx, false, NULL, &err)) return false;
+    const char *data = (const char *)file.data, *end = data + file.size;
     const char *slash = strrchr(onnx, '/');
+    char path[PATH_MAX];
     bool found = false;
-    close(fd);
-    if (data == MAP_FAILED) return false;
     for (const char *at = data;
-         !found && (at = memmem(at, (size_t)(data + size - at), key, sizeof key - 1));) {
+         !found && (at = memmem(at, (size_t)(end - at), key, sizeof key - 1));) {
         file_id id;
         at += sizeof key - 1;
-        const size_t left = (size_t)(data + size - at), n = left ? (unsigned char)*at : 0;
+        const size_t left = (size_t)(end - at), n = left ? (unsigned char)*at : 0;
         if (!n || n > 127 || n >= left) continue;
         snprintf(path, sizeof path, "%.*s%.*s", slash ? (int)(slash - onnx + 1) : 0, onnx, (int)n,
                  at + 1);
         found = identify(&id, path) && same(&id, output);
     }
-    munmap(data, size);
+    pith__file_close(&file);
     return found;
 }
 

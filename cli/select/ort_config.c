@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/base/cut_text.h"
+#include "base/str.h"
+#include "base/text_out.h"
 #include "cli/base/text_input.h"
 
 /* The most bytes of a file, and of a name in it. */
@@ -63,7 +64,7 @@ static void ort_config_fault(ort_reader *r, const char *format, ...) {
     char text[2 * ORT_NAME_MOST];
     va_list args;
     va_start(args, format);
-    cut_list(text, sizeof text, format, args);
+    pith__text_format(text, sizeof text, format, args);
     va_end(args);
     fail(r->c, "%s:%zu: %s", r->path, r->line, text);
     r->unread = true;
@@ -82,8 +83,8 @@ static void ort_config_add_type(ort_reader *r, const char *type, uint32_t *facts
             return;
         }
     ort_config_fault(
-        r, "the type '" CUT_FORMAT "' is not known; types are float, int64_t, bool and so on",
-        CUT(type, ORT_NAME_MOST));
+        r, "the type '" PITH_CUT_FMT "' is not known; types are float, int64_t, bool and so on",
+        PITH_CUT(pith__str_of(type), ORT_NAME_MOST));
 }
 
 /* Every string below the value is a type; the keys are "inputs", "outputs", "custom" and numbers.

@@ -1,5 +1,5 @@
 /* piece_file.c - see piece_file.h. */
-#include "cli/base/cut_text.h"
+#include "base/text_out.h"
 #include "cli/select/piece_file.h"
 
 #include <errno.h>
@@ -26,7 +26,8 @@ static bool piece_fail(const piece_reader *r, const char *format, ...) {
     int n = snprintf(r->message, r->size, "%s:%zu: ", r->path, r->line);
     va_list args;
     va_start(args, format);
-    if (n >= 0 && (size_t)n < r->size) cut_list(r->message + n, r->size - (size_t)n, format, args);
+    if (n >= 0 && (size_t)n < r->size)
+        pith__text_format(r->message + n, r->size - (size_t)n, format, args);
     va_end(args);
     return false;
 }
@@ -166,12 +167,12 @@ bool piece_file_read(piece_list *list, const char *path, char *message, size_t s
     size_t length = text ? fread(text, 1, FILE_MOST, file) : 0;
     bool good = false;
     if (!file || (text && ferror(file)))
-        cut_print(message, size, "%s: %s", path, strerror(errno));
+        pith__text_print(message, size, "%s: %s", path, strerror(errno));
     else if (!text)
-        cut_print(message, size, "%s: out of memory", path);
+        pith__text_print(message, size, "%s: out of memory", path);
     else if (length == FILE_MOST)
-        cut_print(message, size, "%s: no piece list: it has more than %d bytes", path,
-                  FILE_MOST - 1);
+        pith__text_print(message, size, "%s: no piece list: it has more than %d bytes", path,
+                         FILE_MOST - 1);
     else
         good = piece_file_parse(list, text, length, path, message, size);
     free(text);

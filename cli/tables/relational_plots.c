@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text_out.h"
 #include "cli/drawing/drawing.h"
 #include "cli/output/output.h"
 
@@ -233,12 +234,7 @@ int plot_answers(const relational_run *run, const command *c, int32_t split,
 /* ---- importance ---- */
 
 /* Bytes of a name that has room, and whole characters. */
-static int plot_cut(const char *name) {
-    size_t size = strlen(name);
-    if (size <= NAME_BYTES) return (int)size;
-    for (size = NAME_BYTES; size && ((unsigned char)name[size] & 0xC0) == 0x80;) size--;
-    return (int)size;
-}
+static int plot_cut(const char *name) { return pith__text_most(name, strlen(name), NAME_BYTES); }
 
 int plot_importance(const relational_run *run, const command *c, const json_t *rises) {
     const size_t all = json_array_size(rises),

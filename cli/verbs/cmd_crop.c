@@ -14,6 +14,7 @@
 #include "cli/base/parallel.h"
 #include "cli/drawing/drawing.h"
 #include "cli/input/picture_files.h"
+#include "cli/options/field_flags.h"
 #include "cli/options/option_value.h"
 #include "cli/options/work_options.h"
 #include "cli/output/csv_out.h"
@@ -190,6 +191,7 @@ static void crop_one(void *context, size_t index) {
         const char *said = strncmp(err.message, "picture 0: ", 11) ? err.message : err.message + 11;
         p->problem = grow(NULL, strlen(p->path) + strlen(said) + 3);
         sprintf(p->problem, "%s: %s", p->path, said);
+        name_flags(&command_crop, p->problem);
     } else if (read_alpha(&image, j, p)) {
         const uint64_t cut = pith_profile_now();
         make_crops(j, p, &image);

@@ -15,6 +15,7 @@
 #include "cli/base/parallel.h"
 #include "cli/drawing/drawing.h"
 #include "cli/input/picture_files.h"
+#include "cli/options/field_flags.h"
 #include "cli/options/option_value.h"
 #include "cli/options/work_options.h"
 #include "cli/output/csv_out.h"
@@ -135,6 +136,7 @@ static void put_text(bytes *out, const picture *p) {
 static char *in_words(const char *path, const char *message) {
     char *text = grow(NULL, strlen(path) + strlen(message) + 3);
     sprintf(text, "%s: %s", path, message);
+    name_flags(&command_detect, text);
     return text;
 }
 

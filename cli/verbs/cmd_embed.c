@@ -16,10 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text_out.h"
 #include "cli/arrays/split_files.h"
 #include "cli/arrays/vector_layout.h"
 #include "cli/base/cli.h"
-#include "cli/base/cut_text.h"
 #include "cli/base/message.h"
 #include "cli/embed/embed_chunks.h"
 #include "cli/embed/embed_images.h"
@@ -120,7 +120,7 @@ static void hand_on(job *j, window *w, int state) {
 
 static void note_failure(job *j, const char *message) {
     pthread_mutex_lock(&j->lock);
-    if (!j->message[0]) cut_print(j->message, sizeof j->message, "%s", message);
+    if (!j->message[0]) pith__text_print(j->message, sizeof j->message, "%s", message);
     j->stop = true;
     pthread_mutex_unlock(&j->lock);
 }
@@ -158,7 +158,7 @@ static bool pass_bad(job *j, window *w, const char *why) {
     w->text.size = w->begins[w->count];
     w->kept.size = w->kept_begins[w->count];
     if (bad_lines_add(&w->bad, w->count, &j->in, why, NULL)) return true;
-    cut_print(message, sizeof message, "%s: %s", text_input_place(&j->in), why);
+    pith__text_print(message, sizeof message, "%s: %s", text_input_place(&j->in), why);
     note_failure(j, message);
     return false;
 }
@@ -174,14 +174,11 @@ static const char *take_object(job *j, window *w, bool too_long) {
         return j->json.message;
     bytes_print(&w->kept, "\"embedding\":");
     w->kept_begins[w->count + 1] = w->kept.size;
-    if (text.size > LINE_BYTES) {
-        text.size = LINE_BYTES;
-        while (text.size && ((unsigned char)text.data[text.size] & 0xC0) == 0x80) text.size--;
-        w->cut++;
-    }
+    const size_t size = (size_t)pith__text_most(text.data, text.size, LINE_BYTES);
+    w->cut += size < text.size;
     /* it may be a part of the line */
-    if (text.size) memmove(w->text.data + from, text.data, text.size);
-    w->text.size = from + text.size;
+    if (size) memmove(w->text.data + from, text.data, size);
+    w->text.size = from + size;
     return NULL;
 }
 
@@ -381,9 +378,9 @@ static bool embed_window(job *j, window *w, uint64_t first) {
         if (is_set(j, &j->write_failed)) return false;
         n = slice_of(j, w, at, &cost);
         if (pith_embed(w->vectors + at * j->dim, j->model, w->texts + at, n, &j->options, &err)) {
-            cut_print(message, sizeof message, "texts %llu to %llu: %s",
-                      (unsigned long long)(first + at + 1), (unsigned long long)(first + at + n),
-                      err.message);
+            pith__text_print(message, sizeof message, "texts %llu to %llu: %s",
+                             (unsigned long long)(first + at + 1),
+                             (unsigned long long)(first + at + n), err.message);
             note_failure(j, message);
             return false;
         }

@@ -10,8 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/str.h"
+#include "base/text_out.h"
 #include "cli/base/cli.h"
-#include "cli/base/cut_text.h"
 #include "cli/base/message.h"
 #include "cli/hub/hub_address.h"
 #include "cli/hub/hub_listing.h"
@@ -60,7 +61,8 @@ static int pull_take_name(pull *p, const char *argument) {
     const char *at = strchr(argument, '@');
     size_t n = at ? (size_t)(at - argument) : strlen(argument);
     if (n >= sizeof p->name || (at && (!at[1] || strlen(at) > sizeof p->revision)))
-        return usage(p->c, "'" CUT_FORMAT "' is not NAME or NAME@REVISION", CUT(argument, 200));
+        return usage(p->c, "'" PITH_CUT_FMT "' is not NAME or NAME@REVISION",
+                     PITH_CUT(pith__str_of(argument), 200));
     memcpy(p->name, argument, n);
     if (at) strcpy(p->revision, at + 1);
     if (hub_repository_is_valid(p->name)) return -1;
@@ -80,9 +82,9 @@ static int pull_take_endpoint(pull *p) {
     if (n >= sizeof p->endpoint ||
         (strncmp(endpoint, "http://", 7) && strncmp(endpoint, "https://", 8)))
         return usage(p->c,
-                     "the endpoint '" CUT_FORMAT
+                     "the endpoint '" PITH_CUT_FMT
                      "' is no address that begins with http:// or https://",
-                     CUT(endpoint, 200));
+                     PITH_CUT(pith__str_of(endpoint), 200));
     memcpy(p->endpoint, endpoint, n);
     return -1;
 }
@@ -177,7 +179,8 @@ static int pull_fail_pin(const pull *p, const char *file, const char *what) {
 
 /* Whatever is pinned for this commit must still be so. Its files stay in the choice. */
 static int pull_compare(pull *p) {
-    for (size_t i = 0; i < p->listing.count && pull_is_pinned_commit(p); i++) {
+    if (!pull_is_pinned_commit(p)) return EXIT_DONE;
+    for (size_t i = 0; i < p->listing.count; i++) {
         hub_file *f = &p->listing.files[i];
         int64_t size;
         const char *hash = pull_pin_file(&p->old, f->name, &size);

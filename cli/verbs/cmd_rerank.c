@@ -2,7 +2,6 @@
  *
  * The documents of one query are scored together, so they are held in memory: with --query all
  * texts of the input, else those of one line. */
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,35 +127,6 @@ static int answer_query(const rerank_settings *s, const pith_model *model, text_
     return code;
 }
 
-/* {"query": "...", "documents": ["...", ...]}. NULL, or why a line is refused. */
-static const char *take_question(question *q, pith_str **documents, const json_t *line) {
-    const json_t *query = json_object_get(line, "query"),
-                 *list = json_object_get(line, "documents");
-    if (!json_is_string(query))
-        return "there is no string \"query\"; with --query, every line is a document";
-    if (!json_is_array(list)) return "there is no array \"documents\"";
-    q->query = (pith_str){ json_string_value(query), json_string_length(query) };
-    q->count = json_array_size(list);
-    *documents = grow(*documents, (q->count + 1) * sizeof **documents);
-    for (size_t i = 0; i < q->count; i++) {
-        const json_t *text = json_array_get(list, i);
-        if (!json_is_string(text)) return "a document is not a string";
-        (*documents)[i] = (pith_str){ json_string_value(text), json_string_length(text) };
-    }
-    q->documents = *documents;
-    return NULL;
-}
-
-/* The object of a line, after a byte order mark; NULL: *why is the reason. */
-static json_t *read_object(bytes line, const char **why, json_error_t *fault) {
-    size_t mark = line.size >= 3 && !memcmp(line.data, "\xEF\xBB\xBF", 3) ? 3 : 0;
-    json_t *object = json_loadb(line.data + mark, line.size - mark,
-                                JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, fault);
-    *why = object ? NULL : fault->text;
-    if (object && !json_is_object(object)) *why = "this is not a JSON object";
-    return object;
-}
-
 /* Writes an object in place of the answers to a question; false: the line ends the command. */
 static bool pass_bad(bad_lines *bad, const text_input *in, const char *why, int64_t number,
                      output *out) {
@@ -169,9 +139,9 @@ static bool pass_bad(bad_lines *bad, const text_input *in, const char *why, int6
 }
 
 /* Each line has a query and its documents. */
-static int answer_lines(const rerank_settings *s, const pith_model *model, text_input *in,
-                        bad_lines *bad, output *out) {
-    const command *c = &command_rerank;
+static int answer_lines(const rerank_settings *s, const pith_model *model, text_batch *b,
+                        output *out) {
+    text_input *in = &b->in;
     bytes line = { NULL, 0, 0 };
     pith_str *documents = NULL;
     question q = { .number = 0 };
@@ -181,22 +151,22 @@ static int answer_lines(const rerank_settings *s, const pith_model *model, text_
         if (out->error) break;
         state = text_input_next(in, &line, &cut);
         if (!state) break;
-        json_error_t fault;
-        json_t *object = NULL;
+        const pith_str text = { line.data, line.size };
         const char *why = NULL;
         if (state < 0)
             why = in->message;
         else if (cut)
             why = "the line is longer than 64 MiB";
-        if (!why && json_line_blank((pith_str){ line.data, line.size })) continue;
-        if (!why) object = read_object(line, &why, &fault);
-        if (!why) why = take_question(&q, &documents, object);
+        else if (json_line_blank(text))
+            continue;
+        else if (!json_line_question(&b->json, &q.query, &documents, &q.count, text))
+            why = b->json.message;
+        q.documents = documents;
         if (!why)
             code = answer(s, model, &q, text_input_place(in), out);
-        else if (!pass_bad(bad, in, why, q.number, out))
-            code = fail(c, "%s%s%s", state < 0 ? "" : text_input_place(in), state < 0 ? "" : ": ",
-                        why);
-        json_decref(object);
+        else if (!pass_bad(&b->bad, in, why, q.number, out))
+            code = fail(&command_rerank, "%s%s%s", state < 0 ? "" : text_input_place(in),
+                        state < 0 ? "" : ": ", why);
         q.number++;
     }
     free(documents);
@@ -213,11 +183,10 @@ static int rerank_files(const rerank_settings *s, const pith_model *model,
     const char *field = s->field ? s->field : "text";
     text_batch_open(&b, files, s->jsonl ? field : NULL, NULL);
     b.in.separator = s->null ? 0 : '\n';
-    b.in.replace = s->invalid == 1;
+    b.in.replace = b.json.replace = s->invalid == 1;
     b.bad.report = s->errors == ERRORS_REPORT;
     if (!s->query) b.in.limit = JSON_LINE_BYTES;
-    code =
-        s->query ? answer_query(s, model, &b, &out) : answer_lines(s, model, &b.in, &b.bad, &out);
+    code = s->query ? answer_query(s, model, &b, &out) : answer_lines(s, model, &b, &out);
     code = bad_lines_end(b.bad.total, &command_rerank,
                          output_close(&out, &command_rerank, true, code));
     text_batch_close(&b);

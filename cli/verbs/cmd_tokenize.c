@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text_out.h"
 #include "cli/base/cli.h"
-#include "cli/base/cut_text.h"
 #include "cli/base/text_input.h"
 #include "cli/input/bad_lines.h"
 #include "cli/input/json_line.h"
@@ -150,7 +150,7 @@ static bool take_fields(batch *b, place *p, const tokenize_settings *s, json_lin
     if (!why && !json_line_texts(json, texts, line, fields, s->pair ? 2 : 1, NULL))
         why = json->message;
     if (why) {
-        cut_print(b->message, sizeof b->message, "%s: %s", text_input_place(in), why);
+        pith__text_print(b->message, sizeof b->message, "%s: %s", text_input_place(in), why);
         return false;
     }
     /* They may be parts of the line, in any order. */
@@ -170,8 +170,8 @@ static bool split_at_tab(batch *b, place *p, const text_input *in) {
     const char *begin = bytes_text(&b->text, p->begin, p->begin).data,
                *tab = p->end > p->begin ? memchr(begin, '\t', p->end - p->begin) : NULL;
     if (!tab) {
-        cut_print(b->message, sizeof b->message, "%s: there is no tab between two texts",
-                  text_input_place(in));
+        pith__text_print(b->message, sizeof b->message, "%s: there is no tab between two texts",
+                         text_input_place(in));
         return false;
     }
     /* The tab stays between them. */
@@ -197,7 +197,7 @@ static bool gather(batch *b, const tokenize_settings *s, json_line *json, text_i
         place p = { .begin = b->text.size };
         bool cut;
         int state = text_input_next(in, &b->text, &cut);
-        if (state < 0) cut_print(b->message, sizeof b->message, "%s", in->message);
+        if (state < 0) pith__text_print(b->message, sizeof b->message, "%s", in->message);
         if (state < 0 && in->bad && pass_bad(b, p.begin, in)) continue;
         if (state <= 0) return false;
         if (s->field && json_line_blank(bytes_text(&b->text, p.begin, b->text.size))) {

@@ -11,15 +11,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/str.h"
+#include "base/text_out.h"
 #include "cli/arrays/tensor_file.h"
 #include "cli/base/cli.h"
-#include "cli/base/cut_text.h"
 #include "cli/base/message.h"
 #include "cli/base/parallel.h"
 #include "cli/base/text_input.h"
 #include "cli/compare/compare_tensors.h"
 #include "cli/compare/reopen_compiled.h"
 #include "cli/compare/verify_fusions.h"
+#include "cli/options/field_flags.h"
 #include "cli/options/runtime_choice.h"
 #include "cli/output/json_out.h"
 #include "cli/output/output.h"
@@ -142,12 +144,12 @@ static bool check_outputs(test *t, const pith_model *model, const pith_tensor *o
         tensor_file_close(&wanted);
         compared++;
         if (good) continue;
-        cut_print(t->message, sizeof t->message, "%s: output %zu '" CUT_FORMAT "': %s",
-                  strrchr(set, '/') + 1, i, CUT(port->name, 100), why);
+        pith__text_print(t->message, sizeof t->message, "%s: output %zu '" PITH_CUT_FMT "': %s",
+                         strrchr(set, '/') + 1, i, PITH_CUT(pith__str_of(port->name), 100), why);
         return false;
     }
     if (!compared)
-        cut_print(t->message, sizeof t->message, "%s has no outputs", strrchr(set, '/') + 1);
+        pith__text_print(t->message, sizeof t->message, "%s has no outputs", strrchr(set, '/') + 1);
     return compared > 0;
 }
 
@@ -163,7 +165,9 @@ static bool run_set(test *t, const pith_model *model, pith_session *session, con
     bool good = load_inputs(&in, model, set, t->message, sizeof t->message);
     if (good &&
         pith_session_run(session, outputs, in.names, in.tensors, in.count, &options, &err)) {
-        cut_print(t->message, sizeof t->message, "%s: %s", strrchr(set, '/') + 1, err.message);
+        pith__text_print(t->message, sizeof t->message, "%s: %s", strrchr(set, '/') + 1,
+                         err.message);
+        name_flags(&command_verify, t->message);
         good = false;
     }
     good = good && check_outputs(t, model, outputs, set, close);
@@ -207,10 +211,12 @@ static bool run_folder(test *t, const job *j, struct dirent **sets, int count) {
     snprintf(path, sizeof path, "%s/model.onnx", t->folder);
     if (pith_model_open(&model, path, &options, &err) ||
         (j->compiled && reopen_compiled(&model, &file, &options, &err)) ||
-        pith_session_create(&session, model, &err))
-        cut_print(t->message, sizeof t->message, "%s", err.message);
-    else
+        pith_session_create(&session, model, &err)) {
+        pith__text_print(t->message, sizeof t->message, "%s", err.message);
+        name_flags(&command_verify, t->message);
+    } else {
         good = run_sets(t, j, model, session, sets, count);
+    }
     pith_session_destroy(session);
     pith_model_close(model);
     free(file);
@@ -221,10 +227,10 @@ static bool run_folder(test *t, const job *j, struct dirent **sets, int count) {
 static void apply_skip(test *t) {
     bool stale = t->outcome == PASSED && !t->skip->may_pass;
     if (stale)
-        cut_print(t->message, sizeof t->message, "passes, but is in the skip list: %s",
-                  t->skip->reason);
+        pith__text_print(t->message, sizeof t->message, "passes, but is in the skip list: %s",
+                         t->skip->reason);
     else
-        cut_print(t->message, sizeof t->message, "%s", t->skip->reason);
+        pith__text_print(t->message, sizeof t->message, "%s", t->skip->reason);
     t->outcome = stale ? FAILED : SKIPPED;
 }
 
@@ -235,7 +241,7 @@ static void run_test(void *context, size_t part) {
     int count = scandir(t->folder, &sets, filter_sets, alphasort);
     if (count <= 0) {
         t->outcome = SKIPPED;
-        cut_print(t->message, sizeof t->message, "no test_data_set_N");
+        pith__text_print(t->message, sizeof t->message, "no test_data_set_N");
     } else {
         t->outcome = run_folder(t, j, sets, count) ? PASSED : FAILED;
         if (t->skip) apply_skip(t);
@@ -343,9 +349,9 @@ static void verify_files(job *j, const string_list *paths) {
         t->outcome = FAILED;
         const char *end = strrchr(t->folder, '.');
         bool onnx = end && !strcmp(end, ".onnx");
-        cut_print(t->message, sizeof t->message, "%s%s", err.message,
-                  onnx ? "; of an ONNX model give the folder that holds it and its test_data_set_0"
-                       : "");
+        pith__text_print(
+            t->message, sizeof t->message, "%s%s", err.message,
+            onnx ? "; of an ONNX model give the folder that holds it and its test_data_set_0" : "");
     }
 }
 

@@ -55,6 +55,9 @@ void pith__hash_add(pith__hash *h, const void *data, size_t size) {
     if (size) memcpy(h->block + filled, p, size);
 }
 
+/* The last steps: the four lanes become one (with fewer than 32 bytes there is only the third,
+ * which holds the seed), then come the length, the tail, and a mixing in which every bit of the sum
+ * reaches every bit of the result. */
 uint64_t pith__hash_end(const pith__hash *hash) {
     const uint64_t *lanes = hash->lanes;
     const unsigned char *p = hash->block;

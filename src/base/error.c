@@ -73,6 +73,8 @@ pith_status pith__fail(pith_error *err, pith_status code, const char *format, ..
     return err->code = code;
 }
 
+/* Puts a place in front of the message. What is kept when the message grows too long is its
+ * beginning, where the outermost place is, and its end, where the cause is. */
 pith_status pith__fail_at(pith_error *err, pith_status code, const char *format, ...) {
     if (!err) return code;
     char text[PITH_ERROR_MESSAGE_SIZE], whole[2 * PITH_ERROR_MESSAGE_SIZE];

@@ -88,6 +88,8 @@ static unsigned half_encode(double x, const format *f, bool saturate) {
     return sign | (unsigned)pattern;
 }
 
+/* Decodes any of the small formats by its row: patterns above `max` are infinity and NaN, the
+ * exponent field 0 is subnormal. mantissa * 2^e is exact in f32, since it has more of both. */
 static float half_decode(unsigned bits, const format *f) {
     unsigned sign = bits >> (f->bits - 1) & 1, pattern = bits & ((1u << (f->bits - 1)) - 1);
     uint32_t nan = 0x7FC00000u | sign << 31;

@@ -17,29 +17,27 @@ int pith__text_most(const char *data, size_t size, size_t most) {
     return (int)most;
 }
 
-/* The buffer is filled to its end: its last characters make room for the mark, if there is room at
- * all. */
-static void text_cut(pith__text_out *out) {
-    size_t end = out->size >= sizeof CUT ? out->size - sizeof CUT : 0;
-    while (end > 0 && ((unsigned char)out->buffer[end] & 0xC0) == 0x80) end--;
-    out->used = end;
-    if (out->size >= sizeof CUT) {
-        memcpy(out->buffer + end, CUT, sizeof CUT);
-        out->used += sizeof CUT - 1;
+size_t pith__text_cut(char *buffer, size_t size) {
+    if (size < sizeof CUT) {
+        buffer[0] = 0;
+        return 0;
     }
-    out->buffer[out->used] = 0;
-    out->full = true;
+    const size_t end = (size_t)pith__text_most(buffer, size, size - sizeof CUT);
+    memcpy(buffer + end, CUT, sizeof CUT);
+    return end + sizeof CUT - 1;
 }
 
 static void text_put(pith__text_out *out, const char *format, va_list args) {
     size_t room = out->size - out->used;
     int n = vsnprintf(out->buffer + out->used, room, format, args);
-    if (n < 0)
+    if (n < 0) {
         out->buffer[out->used] = 0;
-    else if ((size_t)n < room)
+    } else if ((size_t)n < room) {
         out->used += (size_t)n;
-    else
-        text_cut(out);
+    } else {
+        out->used = pith__text_cut(out->buffer, out->size);
+        out->full = true;
+    }
 }
 
 void pith__text_put(pith__text_out *out, const char *format, ...) {
@@ -54,4 +52,11 @@ size_t pith__text_format(char *buffer, size_t size, const char *format, va_list 
     pith__text_out out = pith__text_begin(buffer, size);
     text_put(&out, format, args);
     return out.used;
+}
+
+void pith__text_print(char *buffer, size_t size, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    pith__text_format(buffer, size, format, args);
+    va_end(args);
 }

@@ -29,6 +29,12 @@ void pith__text_put(pith__text_out *out, const char *format, ...)
 /* vsnprintf that cuts as above. Returns the length. */
 PITH_PRIVATE size_t pith__text_format(char *buffer, size_t size, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
+/* snprintf that does. */
+void pith__text_print(char *buffer, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Marks a buffer that is filled to its end as cut: its last characters make room for the mark, if
+ * there is room at all. Returns the length. */
+size_t pith__text_cut(char *buffer, size_t size);
 
 /* The first bytes of a span in a message, whole characters, and "…" if that is not all:
  * printf(PITH_CUT_FMT, PITH_CUT(text, 60)). */

@@ -81,6 +81,9 @@ static void rescore_task(void *context, size_t part, int worker) {
     call_put_hits(c->hits + part * c->stride, c->stride, &best, c->index->metric);
 }
 
+/* The exact scores of each query's candidates, query by query in parallel. The first pass only
+ * decides which rows are candidates; hits and their scores are those of an exact search, as far as
+ * the candidates hold them. */
 static pith_status call_rescore(const search_call *c, const pith__search_queries *queries,
                                 const pith__top *candidates, pith_error *err) {
     rescore_job j = { .call = c, .queries = queries, .candidates = candidates };
@@ -157,6 +160,8 @@ static pith_status call_rows(search_call *c, const float *queries, size_t count,
 
 /* ---- documents ---- */
 
+/* One query of several vectors: a document's score is the sum, over the query's vectors, of the
+ * best score among the document's rows (MaxSim of ColBERT). The scan goes over documents. */
 static pith_status call_document_query(const search_call *c, const float *rows, size_t count,
                                        pith_error *err) {
     const pith_search_index *x = c->index;
@@ -218,6 +223,9 @@ static pith_status call_check(const pith_search_index *x, const pith_search_opti
     return PITH_OK;
 }
 
+/* A first pass is worth it only if its candidates are not all items anyway, so it is left out where
+ * k times the rescoring factor is more than there are. A larger factor finds more of the true best
+ * and costs as many more exact scores. */
 pith_status pith__search_run(pith_hit *hits, const pith_search_index *index, const float *queries,
                              size_t count, size_t k, const pith_search_options *options,
                              pith_error *err) {

@@ -60,6 +60,9 @@ typedef struct copy_job {
     pith__stop *stop;
 } copy_job;
 
+/* Rounds a row to the copy, and keeps what its scores are multiplied by: the scale of the row, for
+ * cosine with the inverse of its length, for L2 twice the scale and the sum of squares to be taken
+ * off. */
 static void copy_one(pith_search_index *x, size_t row, const float *values) {
     const float scale =
         pith__search_round((char *)x->copy.rows + row * x->copy.row_bytes, x, values);
@@ -92,6 +95,8 @@ static void copy_task(void *context, size_t part, int worker) {
     }
 }
 
+/* Rows are filled up to what the kernels read at once: 32 bytes of int8, 64 bits. Only L2 on int8
+ * needs shifts. */
 pith_status pith__search_copy_make(pith_search_index *index, int threads, pith__stop *stop,
                                    pith_error *err) {
     const bool int8 = index->first_pass == PITH_FIRST_PASS_INT8;

@@ -129,6 +129,9 @@ static void score_bits(pith__search_room *room, const pith_search_index *x,
     }
 }
 
+/* Cosine scales the dot product by the inverse lengths of row and query, of which the rows' are
+ * computed here each time: keeping them would take memory and another array to read. L2 is the
+ * negated distance, so that higher is better for every metric. */
 void pith__search_score(pith__search_room *room, const pith_search_index *index,
                         const pith__search_queries *queries, size_t row, size_t n) {
     if (index->bits) {
@@ -162,6 +165,9 @@ void pith__search_score(pith__search_room *room, const pith_search_index *index,
 
 /* ---- the first pass ---- */
 
+/* Scores of the first pass, in a unit of their own: only their order for one query matters. Bits:
+ * how many agree. int8: the integer product times the row's factor. For L2 the order of -|q - x|^2
+ * is that of 2 q x - |x|^2, whose second term is the row's shift. */
 void pith__search_quick(pith__search_room *room, const pith_search_index *index,
                         const pith__search_queries *queries, size_t row, size_t n) {
     const pith__search_copy *copy = &index->copy;

@@ -85,6 +85,10 @@ void pith__encoding_copy(pith__encoding *enc, uint32_t begin, uint32_t end) {
     out->size += end - begin;
 }
 
+/* The span of the source that bytes [begin, end) of the text come from. An origin is a byte within
+ * a character of the source; the span is widened to whole characters. An origin with
+ * PITH_ORIGIN_EMPTY is a place between two characters: of text that was put in and comes from
+ * nothing. */
 void pith__encoding_range(const pith__encoding *enc, uint32_t begin, uint32_t end,
                           uint32_t *source_begin, uint32_t *source_end) {
     const uint32_t *origin = enc->text.origin;
@@ -170,6 +174,9 @@ bool pith__encoding_begin(pith__encoding *enc, pith_str source, bool offsets) {
     return true;
 }
 
+/* What a normalizer has written becomes the text, and the buffer of the old text is written to
+ * next. The caller's source is never written to: it has no capacity, so the spare buffer takes its
+ * turn. */
 void pith__encoding_swap_text(pith__encoding *enc) {
     pith__text old = enc->text;
     enc->text = enc->out;
@@ -288,6 +295,8 @@ static size_t call_bytes(const pith__encoding *enc) {
     return bytes;
 }
 
+/* Takes an encoding from the pool, or makes one. A slot is read before it is exchanged, since an
+ * exchange of an empty slot would still take its cache line away from other threads. */
 pith__encoding *pith__encoding_acquire(const pith_tokenizer *tokenizer) {
     struct pith__encoding_pool *pool = tokenizer->calls;
     pith__encoding *enc = NULL;
@@ -341,7 +350,8 @@ bool pith__encoding_pool_create(pith_tokenizer *tokenizer) {
 }
 
 void pith__encoding_pool_free(const pith_tokenizer *tokenizer) {
-    for (int i = 0; tokenizer->calls && i < POOL_SIZE; i++) {
+    if (!tokenizer->calls) return;
+    for (int i = 0; i < POOL_SIZE; i++) {
         pith__encoding *enc = atomic_exchange(&tokenizer->calls->calls[i], NULL);
         if (enc) encoding_call_free(enc);
     }

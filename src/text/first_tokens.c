@@ -14,7 +14,8 @@ enum { BYTES_PER_TOKEN = 16, BYTES_LEAST = 4096 };
 
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/* Whether a normalizer leaves spaces alone and makes letters of letters, each by itself. */
+/* Finds out by trying whether a normalizer leaves spaces alone and makes letters of letters, each
+ * by itself: it is run on every one of them. That needs no list of normalizers. */
 static pith_status keeps_words(bool *keeps, pith__encoding *enc, const pith__text_step *step) {
     static const char probe[] = " abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     const pith__normalizer_desc *desc = step->desc;

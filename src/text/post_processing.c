@@ -49,7 +49,10 @@ static range window(size_t n, size_t max, const pith__truncation *t, size_t k) {
     return (range){ shift, n - shift > max ? shift + max : n };
 }
 
-/* How many tokens each text may keep. */
+/* How many tokens each text may keep. longest_first of a pair: the shorter text stays whole if it
+ * can, and the longer one is cut; where both are long, each gets half, and the longer one the odd
+ * token. This is the result of the loop in Hugging Face's truncation.rs, which cuts the longer one
+ * token by token, in closed form. */
 static pith_status budget(size_t keep[2], const size_t n[2], const pith__truncation *t, bool pair,
                           pith_error *err) {
     keep[0] = n[0];
@@ -267,6 +270,8 @@ static size_t window_size(const frame *f, const range r[2]) {
     return size;
 }
 
+/* Writes one window: special tokens and texts in the order of the template. Offsets are trimmed,
+ * and then counted in characters, for the tokens of this window only. */
 static pith_status put_window(pith_tokens *tokens, const frame *f, const range r[2],
                               uint32_t index) {
     const pith__encoding *enc = f->enc;
@@ -301,6 +306,10 @@ static pith_status put_window(pith_tokens *tokens, const frame *f, const range r
     return PITH_OK;
 }
 
+/* Windows overlap by the stride and are made until the text is covered; only the first one is made
+ * unless the caller asks for the others. Offsets in characters use milestones, the number of
+ * characters before every so many bytes, so that an offset costs a short count instead of one from
+ * the beginning. */
 pith_status pith__post_process(pith_tokens *tokens, pith__encoding *enc, const pith_str texts[2],
                                size_t split, bool pair, const pith__truncation *truncation,
                                const pith_tokenize_options *options) {

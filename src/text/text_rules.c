@@ -19,6 +19,8 @@ static int32_t text_count_characters(pith_str text) {
     return n;
 }
 
+/* The median by counting, since lengths are small. Of an even number of tokens it is the mean of
+ * the middle two, cut to an integer, as model2vec has it. */
 int32_t pith__text_median_token(const pith_tokenizer *tokenizer) {
     int64_t counts[TOKEN_CHARACTERS_MAX + 1] = { 0 }, total = 0, before = 0;
     int32_t middle[2] = { -1, -1 };

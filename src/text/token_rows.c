@@ -45,6 +45,9 @@ size_t pith__tokens_row_bytes(void) {
     return width;
 }
 
+/* Grows all columns at once: one block for all of them, half as large again as needed, so that the
+ * cost per token is constant. The old block is freed with the allocator that made it, whose copy is
+ * in the block's head. */
 bool pith__tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, size_t more) {
     size_t need, bytes;
     if (pith__add_overflows(tokens->count, more, &need)) return false;

@@ -76,7 +76,10 @@ static pith_status tokenizer_encode_texts(size_t *split, pith__encoding *enc,
     return status;
 }
 
-/* Appends one text or pair. */
+/* Appends one text or pair. If the rest of a text is cut off anyway, encoding stops after as many
+ * tokens as are kept. A pair under longest_first with an odd maximum is the exception where both
+ * texts reach the limit: which of them keeps the odd token depends on their full lengths, so they
+ * are encoded again. */
 static pith_status tokenizer_encode_framed(pith_tokens *tokens, pith__encoding *enc, pith_str text,
                                            const pith_str *pair, const pith_tokenize_options *o) {
     pith_str texts[2] = { text, pair ? *pair : PITH_STR("") };
@@ -316,6 +319,9 @@ static batch_part *place_parts(batch *b) {
     return placed;
 }
 
+/* Encodes the next texts into a buffer of the part's own, then copies to the result all parts that
+ * have their place by now. A part has a place when all before it are done, since its tokens follow
+ * theirs. Copying happens outside of the lock, and buffers are used again. */
 static void tokenizer_run_part(void *context, size_t index, int worker) {
     batch *b = context;
     batch_part *part = take_part(b), *last = NULL;
@@ -354,6 +360,8 @@ static void free_parts(batch_part *part, const pith_allocator *allocator) {
     }
 }
 
+/* Texts in parallel, in parts of neighbours. Each thread has one call state for all of its parts;
+ * results are put together in the order of the texts, whichever thread is first. */
 static pith_status encode_parts(batch *b, int threads, pith_error *err) {
     const pith_allocator *allocator = b->tokenizer->allocator;
     size_t parts = 0;

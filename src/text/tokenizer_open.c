@@ -126,7 +126,8 @@ static void parse_steps(pith__json *j, pith__loader *loader, const char *kind) {
     }
 }
 
-/* Files of old versions give the model no type. */
+/* The type of a model that does not say it, as files of old versions do not: by keys that only one
+ * type has. WordLevel has none of them. */
 static pith_str model_type_by_keys(pith__json *j, pith__loader *loader) {
     pith_str key, type = PITH_STR("WordLevel");
     pith__json *ahead = pith__arena_alloc(loader->scratch, sizeof *ahead);
@@ -190,7 +191,7 @@ static void keep_setting(pith__json *j, pith__loader *loader, pith_str key, pith
 /* One top-level member of tokenizer.json. Its JSON text is kept as a setting, from which a frozen
  * tokenizer is written later. */
 static void parse_kind(pith__json *j, pith__loader *loader, pith_str kind) {
-    const char *begin = j->p;
+    const char *begin = j->at;
     if (pith__str_is(kind, "normalizer"))
         parse_steps(j, loader, "normalizer");
     else if (pith__str_is(kind, "pre_tokenizer"))
@@ -207,7 +208,7 @@ static void parse_kind(pith__json *j, pith__loader *loader, pith_str kind) {
         pith__padding_parse(j, loader, &loader->tokenizer->post_processing->padding);
     else
         pith__json_skip(j);
-    keep_setting(j, loader, kind, (pith_str){ begin, (size_t)(j->p - begin) });
+    keep_setting(j, loader, kind, (pith_str){ begin, (size_t)(j->at - begin) });
 }
 
 /* What went wrong; a step that failed without a word has run out of memory. */

@@ -48,7 +48,8 @@ static bool entry_after(const builder *b, const entry *x, const entry *y) {
     return s.size != t.size ? s.size > t.size : x->index > y->index;
 }
 
-/* Entries with equal prefixes: merge sort, result in from. */
+/* Sorts entries whose first eight bytes are equal: a merge sort, result in from. Others have been
+ * put in order by these bytes alone. */
 static void sort_ties(const builder *b, entry *from, entry *to, size_t count) {
     entry *begin = from;
     for (size_t width = 1; width < count; width *= 2) {
@@ -140,7 +141,10 @@ static bool trie_is_set(const uint64_t bits[4], unsigned at) {
     return bits[at >> 6] >> (at & 63) & 1;
 }
 
-/* A base in the block whose slots for all labels are free, BLOCK if there is none. */
+/* A base in the block whose slots for all labels are free, BLOCK if there is none. Slot base ^
+ * label is free for all labels at once where the free bits, permuted by xor with each label, are
+ * all set: an AND of four words per label tries 256 bases. For one label any free slot gives the
+ * base. */
 static unsigned find_base(const block *in, const unsigned char *labels, unsigned count) {
     uint64_t fits[4], shifted[4];
     if (count == 1) {

@@ -128,7 +128,8 @@ void pith__vocab_save(const pith__vocab *v, pith__frozen_writer *w) {
     pith__frozen_put(w, "vocab.text", v->pool, v->pool_size + PITH_VOCAB_TAIL, 1);
 }
 
-/* That every string lies in the pool and every search ends soon; counts them. */
+/* That every string lies in the pool and every search ends soon; counts them. A search passes at
+ * most the longest run of full slots. */
 static bool check_slots(pith__vocab *v) {
     uint32_t run = 0, longest_run = 0;
     bool good = true;

@@ -81,8 +81,8 @@ class Silence(Command):
                             (("--bm25-k", "2", "-m", CHAIN), "--bm25-k goes with --bm25, and with --sparse of miniCOIL"),
                             (("--bm42-alpha", "1", "-m", CHAIN), "--bm42-alpha goes with --sparse of BM42")):
             self.bad(2, *words, says=says)
-        for words, says in ((("--sparse", "--bm42-alpha", "0.9", "-m", SPARSE), "alpha (--bm42-alpha) is of BM42, which the model is not"),
-                            (("--sparse", "--bm25-b", "0.5", "-m", SPARSE), "--bm25-avg-len) are of miniCOIL, which the model is not"),
+        for words, says in ((("--sparse", "--bm42-alpha", "0.9", "-m", SPARSE), "--bm42-alpha is of BM42, which the model is not"),
+                            (("--sparse", "--bm25-b", "0.5", "-m", SPARSE), "--bm25-k, --bm25-b and --bm25-avg-len are of miniCOIL, which the model is not"),
                             (("--sparse", "--bm25-b", "0.5", "-m", DATA / "hybrid/bm42"), "are of miniCOIL, which the model is not"),
                             (("-m", "chain.pith", "--route", "query"), "the file has no route 'query'")):
             self.bad(1, *words, says=says, stdin=TEXT)

@@ -10,53 +10,32 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
 import numpy as np
 
-from command import SANITIZED
+from command import PITH, SANITIZED, SOURCE, Command
 
-PITH, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 DATA = SOURCE / "tests/data"
 MODELS = DATA / "models"
 VERBS = re.findall(r"^VERB\((\w+)\)$", (SOURCE / "cli/verbs.def").read_text(), re.M)
 STATS = {"texts", "tokens", "padded_tokens", "truncated", "seconds", "tokens_per_second", "peak_bytes", "statistics"}
 
 
-def pith(*arguments, stdin=b"", env=None, **keywords):
-    return subprocess.run([PITH, *map(str, arguments)], input=stdin, capture_output=True, timeout=300,
-                          env={**os.environ, **(env or {})}, **keywords)
+class Verbs(Command):
+    """Calls name their verb, and may write to standard error."""
+    verb, quiet = None, False
 
-
-class Command(unittest.TestCase):
-    def setUp(self):
-        if ".".join(self.id().split(".")[-2:]) in os.environ.get("PITH_TEST_LEAVE_OUT", "").split():  # tests/machines.py
-            self.skipTest("on another machine it would show nothing new, and take long")
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.dir = Path(folder.name)
-
-    def good(self, *arguments, **keywords):
-        result = pith(*arguments, **keywords)
-        self.assertEqual(result.returncode, 0, result.stderr.decode())
-        return result.stdout
-
-    def bad(self, code, *arguments, says=(), **keywords):
-        result = pith(*arguments, **keywords)
-        message = result.stderr.decode()
-        self.assertEqual(result.returncode, code, message)
-        for part in (says,) if isinstance(says, str) else says:
-            self.assertIn(part, message)
-        return result
+    def run_pith(self, *arguments, env=None, **keywords):
+        return super().run_pith(*arguments, env={**os.environ, **(env or {})}, **keywords)
 
     def vectors(self, text, *arguments):
         lines = self.good("embed", *arguments, stdin=text).decode().splitlines()
         return np.array([json.loads(line) for line in lines], np.float32)
 
 
-class General(Command):
+class General(Verbs):
     def test_help(self):
         listed = self.good("--help").decode()
         for name in VERBS:
@@ -99,7 +78,7 @@ class General(Command):
         self.bad(1, "embed", "-m", MODELS / "bert-base-script17-eager/model.onnx", says="tokenizer")
 
 
-class Embed(Command):
+class Embed(Verbs):
     def test_lines(self):
         plain = self.vectors(b"one\ntwo\n\nfour\n")
         self.assertEqual(plain.shape, (4, 384))
@@ -165,12 +144,12 @@ class Embed(Command):
 
     def test_stats(self):
         long = b"word " * 1000
-        result = pith("embed", "--stats", stdin=b"one\n\n" + long)
+        result = self.run_pith("embed", "--stats", stdin=b"one\n\n" + long)
         stats = json.loads(result.stderr.splitlines()[-1])  # behind the warning of a text that was cut
         self.assertEqual(set(stats), STATS)
         self.assertEqual((stats["texts"], stats["tokens"], stats["truncated"], stats["padded_tokens"]), (3, 3 + 2 + 256, 1, 0))
         self.assertGreater(stats["peak_bytes"], 0)
-        self.assertEqual(pith("embed", "--progress", stdin=b"one\n").stderr, b"")  # not a terminal
+        self.assertEqual(self.run_pith("embed", "--progress", stdin=b"one\n").stderr, b"")  # not a terminal
 
     def test_memory_limit(self):
         text = b"".join(b"word %d of a longer line\n" % i * (1 + i % 9) for i in range(300))
@@ -231,7 +210,7 @@ class Embed(Command):
             self.assertFalse(part.exists())
             for size in (0, 50, len(whole) // 3, len(whole) // 2, len(whole) - 1, len(whole)):
                 part.write_bytes(whole[:size])
-                result = pith(*arguments, "--stats", texts)
+                result = self.run_pith(*arguments, "--stats", texts)
                 self.assertEqual(out.read_bytes(), whole, (format, size))
                 self.assertEqual(json.loads(result.stderr)["texts"] < 40, size > 10000, (format, size))
             left = whole[:len(whole) // 2]
@@ -290,7 +269,7 @@ class Embed(Command):
         np.testing.assert_array_equal(matrix, matrix.T)
 
 
-class Tokenize(Command):
+class Tokenize(Verbs):
     def test_ids(self):
         self.assertEqual(self.good("tokenize", stdin=b"a cat sat on the mat\n\n"),
                          b"[101,1037,4937,2938,2006,1996,13523,102]\n[101,102]\n")
@@ -380,7 +359,7 @@ class Tokenize(Command):
         self.bad(1, "tokenize", "-m", self.dir, stdin=b"x", says="tokenizer.json")
 
 
-class Models(Command):
+class Models(Verbs):
     def test_run(self):
         model = MODELS / "bert-base-script17-eager/model.onnx"
         data = MODELS / "bert-base-script17-eager/test_data_set_0"
@@ -737,7 +716,7 @@ class Models(Command):
         default = json.loads(self.good("inspect", "--json"))
         self.assertEqual((default["ragged"], default["source"]), (True, "safetensors"))
         plans = {plan["tokens"]: plan["bytes"] for plan in default["memory"]["activations"]}
-        stats = json.loads(pith("embed", "-t", "1", "--stats", stdin=b"the " * 126).stderr)
+        stats = json.loads(self.run_pith("embed", "-t", "1", "--stats", stdin=b"the " * 126).stderr)
         self.assertEqual((stats["tokens"], stats["peak_bytes"]), (128, plans[128]))
         self.assertEqual(set(plans), {16, 128, 512})
         self.assertEqual([plan["tokens"] for plan in d["memory"]["activations"]], [0])

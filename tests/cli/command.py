@@ -12,8 +12,9 @@ SANITIZED = any(name in PITH.read_bytes() for name in (b"__asan_init", b"__tsan_
 
 
 class Command(unittest.TestCase):
-    verb = "embed"
+    verb = "embed"  # None: the first argument is
     options = ()  # after the verb
+    quiet = True  # a good run writes nothing to standard error
     stdin = b""  # of calls that do not say
 
     def setUp(self):
@@ -24,13 +25,15 @@ class Command(unittest.TestCase):
         self.dir = Path(folder.name)
 
     def run_pith(self, *arguments, stdin=None, verb=None, **keywords):
-        return subprocess.run([PITH, verb or self.verb, *self.options, *map(str, arguments)], input=self.stdin if stdin is None else stdin,
-                              capture_output=True, timeout=300, cwd=self.dir, **keywords)
+        verb = verb or self.verb
+        return subprocess.run([PITH, *([verb] if verb else []), *self.options, *map(str, arguments)],
+                              input=self.stdin if stdin is None else stdin,
+                              **{"capture_output": True, "timeout": 300, "cwd": self.dir, **keywords})
 
     def good(self, *arguments, **keywords):
-        """Standard output; nothing is on standard error."""
+        """Standard output."""
         result = self.run_pith(*arguments, **keywords)
-        self.assertEqual((result.returncode, result.stderr), (0, b""))
+        self.assertEqual((result.returncode, result.stderr if self.quiet else b""), (0, b""), result.stderr.decode())
         return result.stdout
 
     def rows(self, *arguments, **keywords):

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cli import MODELS, PITH, Command, pith
-from command import SANITIZED
+from cli import MODELS, Verbs
+from command import PITH, SANITIZED
 
 
 def wait_until(condition, seconds=120):
@@ -30,7 +30,7 @@ def wait_until(condition, seconds=120):
     return condition()
 
 
-class Interrupted(Command):
+class Interrupted(Verbs):
     def many(self, count):
         random.seed(3)
         words = "the river market of an engine in winter is a garden".split()
@@ -117,7 +117,7 @@ class Interrupted(Command):
             process.stdin.close()
 
 
-class Outputs(Command):
+class Outputs(Verbs):
     def test_same_as_input(self):
         source = self.dir / "a"
         source.write_text("one\n")
@@ -274,15 +274,15 @@ class Outputs(Command):
             self.assertEqual(process.returncode, 0)
 
 
-class Limits(Command):
+class Limits(Verbs):
     @unittest.skipIf(SANITIZED, "sanitizers want the address space for themselves")
     def test_address_space(self):
         """Whatever the limit: the same vectors, or an error that names the verb."""
         texts = "".join(f"text {i} of many\n" for i in range(60)).encode()
         wanted, good = self.good("embed", "--format", "f32", stdin=texts), 0
         for megabytes in (20, 60, 100, 130, 140, 150, 160, 180, 220, 300, 400):
-            result = pith("embed", "--format", "f32", "-t", "8", stdin=texts,
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20)))
+            result = self.run_pith("embed", "--format", "f32", "-t", "8", stdin=texts,
+                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20)))
             if result.returncode:
                 self.assertEqual(result.returncode, 1, megabytes)
                 self.assertRegex(result.stderr.decode(), r"^pith embed: .*(memory|allocate)", megabytes)
@@ -331,7 +331,7 @@ class Limits(Command):
             self.assertLess(usage.ru_maxrss, 600 << 10)
 
 
-class Objects(Command):
+class Objects(Verbs):
     def embed(self, lines, *arguments):
         text = "\n".join(lines).encode() if not isinstance(lines, bytes) else lines
         return self.good("embed", "--jsonl", "--dim", "2", *arguments, stdin=text).decode().splitlines()
@@ -401,7 +401,7 @@ class Objects(Command):
         self.assertEqual((result.returncode, result.stdout.count(b"\n")), (0, 300))
 
 
-class Usage(Command):
+class Usage(Verbs):
     def test_near_names(self):
         self.bad(2, "embd", says="did you mean 'embed'?")
         self.bad(2, "embed", "--fromat", "npy", says="did you mean --format?")
@@ -435,7 +435,7 @@ class Usage(Command):
             self.assertEqual(result.returncode, code, arguments)
             self.assertEqual(set(json.loads(result.stdout)), {"error"}, arguments)
             self.assertTrue(result.stderr, arguments)
-        result = pith("verify", "--json", self.dir)
+        result = self.run_pith("verify", "--json", self.dir)
         found = json.loads(result.stdout)
         self.assertEqual((result.returncode, found["failed"], found["results"][0]["name"]), (1, 1, "\ufffd"))
         self.good("compile", "-q", "-o", self.dir / "m.pith")

@@ -14,13 +14,14 @@ import zipfile
 
 import numpy as np
 
-from cli import MODELS, SOURCE, Command, pith
+from cli import MODELS, Verbs
+from command import SOURCE
 
 DATA = SOURCE / "tests/data/modules"
 TEXTS = (DATA / "texts.txt").read_bytes()
 
 
-class Directory(Command):
+class Directory(Verbs):
     def copy(self, name):
         shutil.copytree(DATA / name, self.dir / name, copy_function=shutil.copy)
         return self.dir / name
@@ -89,7 +90,7 @@ class Layouts(Directory):
         folder = self.onnx(*order)
         for best in order:
             self.assertEqual(self.decided(folder)["model file"], (best, ""))
-            warned = b"32 bits" in pith("embed", "-m", folder, stdin=b"a").stderr
+            warned = b"32 bits" in self.run_pith("embed", "-m", folder, stdin=b"a").stderr
             self.assertEqual(warned, order.index(best) >= order.index("model_fp16.onnx"), best)
             (folder / best).unlink()
         self.bad(1, "embed", "-m", folder, stdin=b"a", says=("no model in this directory; looked for model.onnx", "pytorch_model.bin"))
@@ -100,7 +101,7 @@ class Layouts(Directory):
             self.assertEqual(self.decided(folder, "--model-file", name)["model file"][0], "onnx/model_int8.onnx")
         self.bad(1, "embed", "-m", folder, "--model-file", "x.onnx", stdin=b"a", says="there is no file 'x.onnx', nor in its folder onnx")
         self.bad(1, "embed", "-m", folder, "--model-file", "../x.onnx", stdin=b"a", says="outside its folder")
-        self.bad(1, "embed", "-m", folder / "model.onnx", "--model-file", "x", stdin=b"a", says="--model-file) names a file of a directory")
+        self.bad(1, "embed", "-m", folder / "model.onnx", "--model-file", "x", stdin=b"a", says="--model-file names a file of a directory")
 
     def test_weights(self):
         """safetensors go before files of torch.save, and both before ONNX files of other names."""
@@ -117,7 +118,7 @@ class Layouts(Directory):
         self.same(shards, DATA / "torch-shards", "--model-file", "best.safetensors")
         self.edit(shards / "config.json", lambda c: c.update(model_type="odd"))
         self.bad(1, "embed", "-m", shards, stdin=TEXTS,
-                 says=('architecture "odd" is not supported', "also has", "other.onnx, which model_file (--model-file) can choose"))
+                 says=('architecture "odd" is not supported', "also has", "other.onnx, which --model-file can choose"))
 
     def test_tokenizer(self):
         """pith tokenize sees the folder of the tokenizer, and lower case."""
@@ -191,7 +192,7 @@ class Graphs(Directory):
         """Every module gives the same bits on every level."""
         for model in sorted(p for p in DATA.iterdir() if p.is_dir()):
             def run(isa):
-                return pith("embed", "-m", model, "--format", "f32", stdin=TEXTS, env={"PITH_ISA": isa})
+                return self.run_pith("embed", "-m", model, "--format", "f32", stdin=TEXTS, env={"PITH_ISA": isa})
             wanted = run("scalar")
             self.assertRegex(wanted.stderr, rb"^(warning: \d+ texts? (was|were) longer than \d+ tokens and cut there; [^\n]*\n)?$")
             self.assertEqual(wanted.returncode, 0)

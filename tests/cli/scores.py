@@ -168,7 +168,7 @@ class Rerank(Scored):
 
     def test_lines_that_are_wrong(self):
         first = b'{"query": "a", "documents": ["b"]}\n'
-        for line, says in ((b"[1]", "not a JSON object"), (b"{", "line 2"), (b"3", "'3'"), (b"x", "line 2"),
+        for line, says in ((b"[1]", "not a JSON object"), (b"{", "line 2"), (b"3", "not a JSON object"), (b"x", "line 2"),
                            (b'{"documents": ["b"]}', 'no string "query"'), (b'{"query": 3, "documents": []}', 'no string "query"'),
                            (b'{"query": "a"}', 'no array "documents"'), (b'{"query": "a", "documents": "b"}', 'no array "documents"'),
                            (b'{"query": "a", "documents": ["b", null]}', "a document is not a string"),

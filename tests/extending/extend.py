@@ -92,9 +92,10 @@ def task(pith, source, work):
     ids = np.array([[5, 6, 7], [8, 9, 10]])
     for name, values in (("input_ids", ids), ("attention_mask", np.ones_like(ids))):
         np.save(folder / f"{name}.npy", values)
+    out = work / "out_length"
     run([pith, "run", folder, "-i", f"input_ids={folder}/input_ids.npy", "-i", f"attention_mask={folder}/attention_mask.npy",
-         "-o", folder])
-    rows, lengths = np.load(folder / "0_last_hidden_state.npy"), np.load(folder / "1_lengths.npy")
+         "-o", out])
+    rows, lengths = np.load(out / "0_last_hidden_state.npy"), np.load(out / "1_lengths.npy")
     check(np.allclose(lengths, (rows ** 2).sum(2, keepdims=True), rtol=1e-5), f"task: {lengths}")
 
 

@@ -14,33 +14,25 @@ import hashlib
 import os
 import pathlib
 import queue
-import re
 import shlex
 import subprocess
 import sys
 import threading
 
 import coverage_map
+import equivalents
 import faults
 from quick_tests import ROOT, Runner, build, quick_tests
-
-HERE = pathlib.Path(__file__).resolve().parent
 
 
 def digest(*texts):
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
-def equivalents():
-    """{(file, function, old, new)}: blocks of `file function`, `- old`, `+ new` and the reason, divided by empty lines."""
-    known = set()
-    for block in (HERE / "equivalent.txt").read_text().split("\n\n"):
-        lines = [line for line in block.splitlines() if not line.startswith("#")]
-        if not lines:
-            continue
-        if len(lines) < 4 or lines[1][:2] != "- " or lines[2][:2] not in ("+ ", "+"):
-            sys.exit(f"equivalent.txt: a block is `file function`, `- old`, `+ new` and a reason, not:\n{block}")
-        known.add((*lines[0].split(" "), lines[1][2:], lines[2][2:]))
+def equivalent_changes():
+    known, wrong = equivalents.read(ROOT)
+    if wrong:
+        sys.exit("\n\n".join(f"tests/mutate/equivalent.txt:{line}: {text}" for line, text in wrong))
     return known
 
 
@@ -127,13 +119,13 @@ def attempt(bench, source, text, fault, tests, covered):
 
 class Campaign:
     def __init__(self, options):
+        self.known = equivalent_changes()
         self.base = build(options.build / "base", "-DPITH_WERROR=ON")
         self.tests = quick_tests(self.base)
         self.map = coverage_map.make(options.build / "cover", self.tests)
         self.tests_key = digest(*(f"{p.name}{p.stat().st_mtime_ns}" for p in sorted((ROOT / "tests").rglob("*"))
                                   if p.suffix in (".c", ".h", ".py") and p.parent.name != "mutate"))
         self.results = Results(options.build / "results.tsv")
-        self.known = equivalents()
         self.benches = queue.Queue()
         for i in range(options.jobs):
             self.benches.put(Bench(self.base, options.build / f"job{i}"))

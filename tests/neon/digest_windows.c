@@ -137,7 +137,7 @@ static void run_pool_rows(const call *c) {
     const pith__window w = window_of(1 + c->round % 9, columns, c->round, 2, c->round % 4 ? 4 : 20);
     const bool padded = c->round / 2 % 2;
     pith__pool_planes a = {
-        .w = &w, .x = x, .y = out, .channels = CHANNELS, .counts = counts, .padded = padded
+        .window = &w, .x = x, .y = out, .channels = CHANNELS, .counts = counts, .padded = padded
     };
     need_room(CHANNELS * w.out[0] * w.out[1]);
     if (w.out[1] > MOST || !pith__pool_rows_fits(&w)) abort();

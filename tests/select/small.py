@@ -26,8 +26,8 @@ class Folder:
         self.commands = {c["file"]: c for c in json.loads((build / "compile_commands.json").read_text())
                          if "far" not in c["command"].split(" -c ")[0]}
         self.trim = work / "trim"
-        done = run("cc", "-std=c11", "-O1", "-Wall", "-Wextra", f"-I{source}", source / "tools/trim.c", source / "cli/select/piece_list.c",
-                   source / "cli/select/piece_file.c", source / "cli/base/cut_text.c", "-o", self.trim)
+        done = run("cc", "-std=c11", "-O1", "-Wall", "-Wextra", f"-I{source}", f"-I{source}/src", source / "tools/trim.c", source / "cli/select/piece_list.c",
+                   source / "cli/select/piece_file.c", source / "src/base/text_out.c", "-o", self.trim)
         assert done.returncode == 0, done.stderr
         ninja = (build / "build.ninja").read_text()
         at = ninja.index("\nbuild pith: ")

@@ -34,7 +34,7 @@ typedef struct link_symbol {
 } link_symbol;
 
 struct link_graph {
-    mapped_file file;
+    pith__file file;
     const command *c;
     const char *path;
     link_object *objects;
@@ -246,7 +246,7 @@ int link_graph_open(link_graph **out, const command *c, const char *path) {
     link_graph *g = grow(NULL, sizeof *g);
     *g = (link_graph){ .c = c, .path = path };
     *out = NULL;
-    int code = mapped_file_open(&g->file, c, path);
+    int code = map_file(&g->file, c, path);
     if (!code) code = link_graph_read_members(g);
     if (!code)
         for (size_t i = 0; i < g->object_count; i++) link_graph_add_symbols(g, &g->objects[i]);
@@ -265,7 +265,7 @@ int link_graph_open(link_graph **out, const command *c, const char *path) {
 void link_graph_close(link_graph *g) {
     if (!g) return;
     for (size_t i = 0; i < g->object_count; i++) free(g->objects[i].parts);
-    mapped_file_close(&g->file);
+    pith__file_close(&g->file);
     free(g->objects);
     free(g->sections);
     free(g->symbols);

@@ -10,24 +10,24 @@
 
 pith__csv_scan pith__csv_begin(pith_str bytes, char delimiter) {
     const size_t mark = bytes.size >= 3 && !memcmp(bytes.data, "\xEF\xBB\xBF", 3) ? 3 : 0;
-    return (pith__csv_scan){ .p = bytes.data + mark,
+    return (pith__csv_scan){ .at = bytes.data + mark,
                              .end = bytes.data + bytes.size,
                              .delimiter = delimiter };
 }
 
 static pith__csv_after csv_after_cell(pith__csv_scan *s) {
-    if (s->p == s->end) return PITH_CSV_ROW_END;
-    const char c = *s->p++;
+    if (s->at == s->end) return PITH_CSV_ROW_END;
+    const char c = *s->at++;
     if (c == s->delimiter) return PITH_CSV_CELL;
-    if (c == '\r' && s->p < s->end && *s->p == '\n') s->p++;
+    if (c == '\r' && s->at < s->end && *s->at == '\n') s->at++;
     return PITH_CSV_ROW_END;
 }
 
 /* Moves behind what belongs to a cell without quotation marks. */
 static pith_str csv_plain(pith__csv_scan *s) {
-    const char *begin = s->p;
-    while (s->p < s->end && *s->p != s->delimiter && *s->p != '\n' && *s->p != '\r') s->p++;
-    return (pith_str){ begin, (size_t)(s->p - begin) };
+    const char *begin = s->at;
+    while (s->at < s->end && *s->at != s->delimiter && *s->at != '\n' && *s->at != '\r') s->at++;
+    return (pith_str){ begin, (size_t)(s->at - begin) };
 }
 
 /* The text of a cell with doubled quotation marks, or with a tail behind the closing one. */
@@ -45,21 +45,21 @@ static bool csv_decode(pith__csv_scan *s, pith_str *cell, size_t doubled, pith_s
     return true;
 }
 
-/* The cell at s->p, which is a quotation mark. */
+/* The cell at s->at, which is a quotation mark. */
 static pith__csv_after csv_quoted(pith__csv_scan *s, pith_str *cell) {
-    const char *begin = ++s->p;
+    const char *begin = ++s->at;
     size_t doubled = 0;
-    for (;; s->p += 2, doubled++) {
-        const char *quote = memchr(s->p, '"', (size_t)(s->end - s->p));
+    for (;; s->at += 2, doubled++) {
+        const char *quote = memchr(s->at, '"', (size_t)(s->end - s->at));
         if (!quote) {
             s->fault = "the quotation mark that opens the cell is never closed";
             return PITH_CSV_FAULT;
         }
-        s->p = quote;
+        s->at = quote;
         if (quote + 1 == s->end || quote[1] != '"') break;
     }
-    *cell = (pith_str){ begin, (size_t)(s->p - begin) };
-    s->p++;
+    *cell = (pith_str){ begin, (size_t)(s->at - begin) };
+    s->at++;
     const pith_str tail = csv_plain(s);
     if (tail.size && !s->loose) {
         s->fault = "text follows the closing quotation mark; a quotation mark within a cell is "
@@ -71,13 +71,13 @@ static pith__csv_after csv_quoted(pith__csv_scan *s, pith_str *cell) {
 }
 
 pith__csv_after pith__csv_next(pith__csv_scan *s, pith_str *cell) {
-    if (s->p < s->end && *s->p == '"') return csv_quoted(s, cell);
+    if (s->at < s->end && *s->at == '"') return csv_quoted(s, cell);
     *cell = csv_plain(s);
     return csv_after_cell(s);
 }
 
 bool pith__csv_blank(pith__csv_scan *s) {
-    if (s->p == s->end || (*s->p != '\n' && *s->p != '\r')) return false;
+    if (s->at == s->end || (*s->at != '\n' && *s->at != '\r')) return false;
     csv_after_cell(s);
     return true;
 }
@@ -126,7 +126,7 @@ static pith_status csv_fail(const pith__text_table *t, size_t row, size_t column
 static pith_status csv_rows(pith__text_table *t, pith__csv_scan *s, pith__stop *stop,
                             pith_error *err) {
     size_t row = 0;
-    while (s->p < s->end) {
+    while (s->at < s->end) {
         size_t n = 0;
         pith__csv_after after;
         PITH_TRY_ROW(stop, row, err);
@@ -192,8 +192,8 @@ pith_status pith__csv_parse(pith__text_table *table, pith_str bytes, char delimi
     size_t count, size;
     pith__csv_scan s = pith__csv_begin(bytes, delimiter);
     s.arena = arena;
-    PITH_TRY(csv_check_text(&t, (pith_str){ s.p, (size_t)(s.end - s.p) }, stop, err));
-    if (s.p == s.end)
+    PITH_TRY(csv_check_text(&t, (pith_str){ s.at, (size_t)(s.end - s.at) }, stop, err));
+    if (s.at == s.end)
         return pith__fail(err, PITH_ERR_FORMAT, "%s is empty; its first line names the columns",
                           path);
     PITH_TRY(csv_header(&t, &s, err));

@@ -25,7 +25,7 @@ typedef enum pith__csv_after {
 } pith__csv_after;
 
 typedef struct pith__csv_scan {
-    const char *p, *end;
+    const char *at, *end;
     char delimiter;
     bool loose; /* what follows a closing quotation mark is text of the cell; else it is a fault */
     pith__arena *arena; /* for cells that are no spans of the text. NULL: they stay as they are

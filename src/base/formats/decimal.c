@@ -1,5 +1,9 @@
-/* decimal.c - see decimal.h. Floats of ordinary size are written without printf, in exact double
- * arithmetic: a float times or divided by a power of ten up to 10^22 is rounded once. */
+/* decimal.c - see decimal.h.
+ *
+ * The C library prints in the host's locale, and the point of that is replaced. An object for the
+ * locale "C" would be larger, so only those who read numbers have one. Floats of ordinary size are
+ * written without printf, in exact double arithmetic: a float times or divided by a power of ten up
+ * to 10^22 is rounded once. */
 #include "base/formats/decimal.h"
 
 #include <math.h>
@@ -15,6 +19,18 @@
  * first: a normal number with fewer is the nearest one of so many digits, and zeros at the end are
  * left out. */
 enum { F32_DIGITS_FIRST = 6, F32_DIGITS = 9, F64_DIGITS_FIRST = 15, F64_DIGITS = 17 };
+
+size_t pith__decimal_print(char text[PITH_DECIMAL_CHARS], int digits, double x) {
+    const size_t size = (size_t)snprintf(text, PITH_DECIMAL_CHARS, "%.*g", digits, x);
+    char *point = text + strspn(text, "+-0123456789aefin"); /* "e", "inf" and "nan" have letters */
+    if (!*point) return size;
+    const size_t bytes = strcspn(point, "0123456789");
+    *point = '.';
+    memmove(point + 1, point + bytes, strlen(point + bytes) + 1);
+    return size + 1 - bytes;
+}
+
+/* ---- the fewest digits ---- */
 
 pith_status pith__decimal_begin(pith__decimal *d, pith_error *err) {
     d->plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -84,6 +100,9 @@ static size_t decimal_put_odd(char *text, double x) {
     return (size_t)sprintf(text, "%s%s", signbit(x) ? "-" : "", isnan(x) ? "nan" : "inf");
 }
 
+/* The shortest text that reads back as x: digits are tried from few to many, since most floats need
+ * close to the fewest. Within the range where double arithmetic is exact enough, digits are made
+ * and checked by it; outside of it by printf and strtof, in a locale that writes a point. */
 size_t pith__decimal_put_f32(const pith__decimal *d, char *text, float x) {
     const float a = fabsf(x);
     size_t sign = signbit(x) != 0, size = 0;
@@ -97,24 +116,20 @@ size_t pith__decimal_put_f32(const pith__decimal *d, char *text, float x) {
             size = decimal_try(text + sign, a, digits, exponent);
         if (size) return size + sign;
     }
-    const locale_t host = uselocale(d->plain);
     for (int digits = isnormal(x) ? F32_DIGITS_FIRST : 1; digits <= F32_DIGITS; digits++) {
-        size = (size_t)sprintf(text, "%.*g", digits, (double)x);
-        if (strtof(text, NULL) == x) break;
+        size = pith__decimal_print(text, digits, (double)x);
+        if (strtof_l(text, NULL, d->plain) == x) break;
     }
-    uselocale(host);
     return size;
 }
 
 size_t pith__decimal_put_f64(const pith__decimal *d, char *text, double x) {
     size_t size = 0;
     if (!isfinite(x)) return decimal_put_odd(text, x);
-    const locale_t host = uselocale(d->plain);
     for (int digits = isnormal(x) ? F64_DIGITS_FIRST : 1; digits <= F64_DIGITS; digits++) {
-        size = (size_t)sprintf(text, "%.*g", digits, x);
-        if (strtod(text, NULL) == x) break;
+        size = pith__decimal_print(text, digits, x);
+        if (strtod_l(text, NULL, d->plain) == x) break;
     }
-    uselocale(host);
     return size;
 }
 

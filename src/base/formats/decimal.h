@@ -1,13 +1,15 @@
-/* decimal.h - floats as decimal text and back, whatever locale the host has set.
+/* decimal.h - floats as decimal text and back, whatever locale the host has set: with as many
+ * digits as the caller says, or with the fewest that are read back as the same number.
+ *
+ *   size = pith__decimal_print(text, 3, 0.1234);    "0.123"
  *
  *   pith__decimal d;
  *   PITH_TRY(pith__decimal_begin(&d, err));
  *   size = pith__decimal_put_f32(&d, text, 0.1f);   "0.1"
  *   pith__decimal_end(&d);
  *
- * What is written has the fewest digits that are read back as the same number, as C's %g has them;
- * NaN and infinities are "nan", "-nan", "inf" and "-inf". What is read is rounded once, to nearest
- * even. */
+ * Numbers look as C's %g writes them; NaN and infinities are "nan", "-nan", "inf" and "-inf". What
+ * is read is rounded once, to nearest even. */
 #ifndef PITH_BASE_FORMATS_DECIMAL_H
 #define PITH_BASE_FORMATS_DECIMAL_H
 
@@ -15,10 +17,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/private_symbol.h"
 #include "pith/types.h"
 
 /* The most bytes that are written, with the NUL. */
 #define PITH_DECIMAL_CHARS 32
+
+/* What printf writes for %.*g in the locale "C", with at most 17 digits. Returns the length. */
+PITH_PRIVATE size_t pith__decimal_print(char text[PITH_DECIMAL_CHARS], int digits, double x);
 
 typedef struct pith__decimal {
     locale_t plain; /* the locale "C" */
@@ -27,7 +33,7 @@ typedef struct pith__decimal {
 pith_status pith__decimal_begin(pith__decimal *d, pith_error *err);
 void pith__decimal_end(pith__decimal *d);
 
-/* Write a NUL-terminated text and return its length. */
+/* Write the fewest digits, with a NUL, and return the length. */
 size_t pith__decimal_put_f32(const pith__decimal *d, char *text, float x);
 size_t pith__decimal_put_f64(const pith__decimal *d, char *text, double x);
 

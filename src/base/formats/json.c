@@ -25,7 +25,7 @@ void pith__json_init(pith__json *j, pith_str text, const char *name, pith__arena
                      pith_error *err) {
     assert(err);
     const char *begin = text.data ? text.data : "";
-    j->p = j->begin = begin;
+    j->at = j->begin = begin;
     j->end = begin + text.size;
     j->name = name;
     j->arena = arena;
@@ -58,7 +58,7 @@ pith_status pith__json_fail(pith__json *j, pith_status code, const char *format,
     path_text(j, path, sizeof path);
     if (!j->name) return pith__fail(j->err, code, "%s%s%s", path, path[0] ? ": " : "", text);
     size_t line = 1;
-    for (const char *p = j->begin; (p = memchr(p, '\n', (size_t)(j->p - p))); p++) line++;
+    for (const char *p = j->begin; (p = memchr(p, '\n', (size_t)(j->at - p))); p++) line++;
     return pith__fail(j->err, code, "%s:%zu: %s%s%s", j->name, line, path, path[0] ? ": " : "",
                       text);
 }
@@ -76,7 +76,7 @@ static void json_fault(pith__json *j, const char *what) {
 /* Goes on to the next character that is not white space: that character, or 0 at the end and after
  * a failure. */
 static unsigned char skip_space(pith__json *j) {
-    const char *p = j->p, *end = j->end;
+    const char *p = j->at, *end = j->end;
     if (j->failed) return 0;
     while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) {
         uint64_t w;
@@ -88,13 +88,13 @@ static unsigned char skip_space(pith__json *j) {
             if (w) break;
         }
     }
-    j->p = p;
+    j->at = p;
     return p < end ? (unsigned char)*p : 0;
 }
 
 /* The same; most often there is none. */
 static inline unsigned char next_char(pith__json *j) {
-    return !j->failed && j->p<j->end && * j->p> ' ' ? (unsigned char)*j->p : skip_space(j);
+    return !j->failed && j->at < j->end && ' ' < *j->at ? (unsigned char)*j->at : skip_space(j);
 }
 
 pith__json_kind pith__json_peek(pith__json *j) {
@@ -123,7 +123,7 @@ static bool expect(pith__json *j, pith__json_kind kind) {
     pith__json_kind found = pith__json_peek(j);
     if (j->failed) return false;
     if (found == kind) return true;
-    if (j->p == j->end)
+    if (j->at == j->end)
         pith__json_fail(j, PITH_ERR_FORMAT, "the text ends where %s should be", names[kind]);
     else
         pith__json_fail(j, PITH_ERR_FORMAT, "expected %s, found %s", names[kind], names[found]);
@@ -135,7 +135,7 @@ static void enter(pith__json *j, bool is_object) {
         pith__json_fail(j, PITH_ERR_FORMAT, "nested deeper than %d levels", PITH_JSON_DEPTH);
         return;
     }
-    j->p++;
+    j->at++;
     j->stack[j->depth].key = (pith_str){ "", 0 };
     j->stack[j->depth].index = -1;
     j->stack[j->depth].is_object = is_object;
@@ -167,16 +167,16 @@ static bool next_member(pith__json *j, char close) {
     if (j->failed) return false;
     assert(j->depth > 0 && j->stack[j->depth - 1].is_object == (close == '}'));
     if (c == (unsigned char)close) {
-        j->p++;
+        j->at++;
         j->depth--;
         return false;
     }
     if (j->stack[j->depth - 1].started) {
         if (c != ',') {
-            json_fault(j, j->p == j->end ? "the text ends inside" : "expected a comma or the end");
+            json_fault(j, j->at == j->end ? "the text ends inside" : "expected a comma or the end");
             return false;
         }
-        j->p++;
+        j->at++;
     }
     j->stack[j->depth - 1].started = true;
     j->stack[j->depth - 1].index++;
@@ -198,9 +198,12 @@ static int hex4(const char *p) {
     return value;
 }
 
-/* Consumes a string and checks it; raw is what stands between the quotes. */
+/* Consumes a string and checks it; raw is what stands between the quotes. Eight bytes are looked at
+ * together: the expression sets the high bit of each byte that is a control, a quote or a
+ * backslash. A borrow can set it wrongly only above such a byte, so the lowest one found is right.
+ * UTF-8 is checked at the end, and only if a byte above 0x7F was seen. */
 static bool scan_string(pith__json *j, pith_str *raw, bool *escapes) {
-    const char *begin = ++j->p, *p = begin;
+    const char *begin = ++j->at, *p = begin;
     uint64_t wide = 0;
     *escapes = false;
     for (;; p++) {
@@ -224,7 +227,7 @@ static bool scan_string(pith__json *j, pith_str *raw, bool *escapes) {
         unsigned char c = (unsigned char)*p;
         if (c == '"') break;
         if (c < 0x20) {
-            j->p = p;
+            j->at = p;
             json_fault(j, "a control character in a string");
             return false;
         }
@@ -238,7 +241,7 @@ static bool scan_string(pith__json *j, pith_str *raw, bool *escapes) {
             if (known) p += 4;
         }
         if (!known) {
-            j->p = p < j->end ? p : j->end;
+            j->at = p < j->end ? p : j->end;
             json_fault(j, "a bad escape in a string");
             return false;
         }
@@ -248,11 +251,12 @@ static bool scan_string(pith__json *j, pith_str *raw, bool *escapes) {
         json_fault(j, "a string is not valid UTF-8");
         return false;
     }
-    j->p = p + 1;
+    j->at = p + 1;
     return true;
 }
 
-/* The decoded text of a string that was checked: never longer than raw. */
+/* The decoded text of a string that was checked: never longer than raw. A surrogate without its
+ * other half becomes U+FFFD, and the scanner notes it (halves). */
 static pith_str decode_string(pith__json *j, pith_str raw) {
     char *out = pith__arena_alloc(j->arena, raw.size), *o = out;
     if (!out) {
@@ -300,7 +304,7 @@ static bool next_key(pith__json *j, pith_str *key, bool *escapes) {
         json_fault(j, "expected a colon");
         return false;
     }
-    j->p++;
+    j->at++;
     return true;
 }
 
@@ -331,11 +335,12 @@ static bool digits(const char **p, const char *end) {
 /* Consumes one of Python's words for numbers that JSON does not have. */
 static bool scan_python_number(pith__json *j, pith_str *raw) {
     static const char *const words[] = { "NaN", "Infinity", "-Infinity" };
-    for (size_t i = 0; j->python && i < sizeof words / sizeof *words; i++) {
+    if (!j->python) return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         size_t size = strlen(words[i]);
-        if ((size_t)(j->end - j->p) < size || memcmp(j->p, words[i], size)) continue;
-        *raw = (pith_str){ j->p, size };
-        j->p += size;
+        if ((size_t)(j->end - j->at) < size || memcmp(j->at, words[i], size)) continue;
+        *raw = (pith_str){ j->at, size };
+        j->at += size;
         return true;
     }
     return false;
@@ -343,7 +348,7 @@ static bool scan_python_number(pith__json *j, pith_str *raw) {
 
 /* Consumes a number; *integer says whether it has neither fraction nor exponent. */
 static bool scan_number(pith__json *j, pith_str *raw, bool *integer) {
-    const char *p = j->p, *end = j->end;
+    const char *p = j->at, *end = j->end;
     if (scan_python_number(j, raw)) {
         *integer = false;
         return true;
@@ -370,8 +375,8 @@ static bool scan_number(pith__json *j, pith_str *raw, bool *integer) {
         json_fault(j, "a malformed number");
         return false;
     }
-    *raw = (pith_str){ j->p, (size_t)(p - j->p) };
-    j->p = p;
+    *raw = (pith_str){ j->at, (size_t)(p - j->at) };
+    j->at = p;
     return true;
 }
 
@@ -383,31 +388,36 @@ static double json_double(pith_str raw) {
     return value;
 }
 
+/* Up to nine digits and what ends a number are read here; everything else goes through the general
+ * scanner, which also decides what is a number. In files that Python wrote, a whole number may be
+ * written with a point or an exponent, and counts up to 2^53. */
 int64_t pith__json_int(pith__json *j) {
     pith_str raw;
     bool integer;
     if (!expect(j, PITH_JSON_NUMBER)) return 0;
-    const char *begin = j->p, *p = begin;
+    const char *begin = j->at, *p = begin;
     /* Vocabularies are full of small ones, which a comma or the end of the container follows. */
     int64_t small = 0;
     while (j->end - p > 1 && p - begin < 9 && *p >= '0' && *p <= '9')
         small = small * 10 + (*p++ - '0');
     if (p > begin && (*begin != '0' || p == begin + 1) && (*p == ',' || *p == '}' || *p == ']')) {
-        j->p = p;
+        j->at = p;
         return small;
     }
     if (!scan_number(j, &raw, &integer)) return 0;
     int64_t value = 0;
     bool negative = raw.data[0] == '-', overflow = false;
-    for (size_t i = negative; integer && i < raw.size; i++) {
-        int digit = raw.data[i] - '0';
-        overflow |= __builtin_mul_overflow(value, 10, &value);
-        overflow |= __builtin_add_overflow(value, negative ? -digit : digit, &value);
+    if (integer) {
+        for (size_t i = negative; i < raw.size; i++) {
+            int digit = raw.data[i] - '0';
+            overflow |= __builtin_mul_overflow(value, 10, &value);
+            overflow |= __builtin_add_overflow(value, negative ? -digit : digit, &value);
+        }
     }
     if (integer && !overflow) return value;
     double real = integer || !j->python ? NAN : json_double(raw);
     if (fabs(real) <= 0x1p53 && real == (double)(int64_t)real) return (int64_t)real;
-    j->p = begin;
+    j->at = begin;
     pith__json_fail(j, PITH_ERR_FORMAT, PITH_STR_FMT " is %s", PITH_STR_ARG(raw),
                     integer ? "too large" : "not a whole number");
     return 0;
@@ -421,12 +431,12 @@ double pith__json_double(pith__json *j) {
 
 int64_t pith__json_limit(pith__json *j, int64_t limit) {
     if (pith__json_null(j)) return 0;
-    const char *begin = j->p;
+    const char *begin = j->at;
     double n = pith__json_double(j);
     if (j->failed || n > (double)limit) return 0;
     if (n >= 1 && n == (double)(int64_t)n) return (int64_t)n;
-    const char *end = j->p;
-    j->p = begin;
+    const char *end = j->at;
+    j->at = begin;
     pith__json_fail(j, PITH_ERR_FORMAT,
                     PITH_STR_FMT " is not a positive whole number; correct it or leave it out",
                     PITH_STR_ARG(((pith_str){ begin, (size_t)(end - begin) })));
@@ -435,8 +445,8 @@ int64_t pith__json_limit(pith__json *j, int64_t limit) {
 
 static bool word(pith__json *j, const char *text) {
     size_t size = strlen(text);
-    if ((size_t)(j->end - j->p) >= size && memcmp(j->p, text, size) == 0) {
-        j->p += size;
+    if ((size_t)(j->end - j->at) >= size && memcmp(j->at, text, size) == 0) {
+        j->at += size;
         return true;
     }
     json_fault(j, "an unknown word");
@@ -445,7 +455,7 @@ static bool word(pith__json *j, const char *text) {
 
 bool pith__json_bool(pith__json *j) {
     if (!expect(j, PITH_JSON_BOOL)) return false;
-    if (*j->p == 't') return word(j, "true");
+    if (*j->at == 't') return word(j, "true");
     word(j, "false");
     return false;
 }
@@ -454,6 +464,8 @@ bool pith__json_null(pith__json *j) {
     return pith__json_peek(j) == PITH_JSON_NULL && word(j, "null");
 }
 
+/* Skips a value of any depth with a loop and the scanner's own stack, without recursion. What is
+ * skipped is checked like everything else. */
 void pith__json_skip(pith__json *j) {
     pith_str raw;
     bool flag;
@@ -468,8 +480,8 @@ void pith__json_skip(pith__json *j) {
         case PITH_JSON_BOOL: pith__json_bool(j); break;
         case PITH_JSON_NULL: pith__json_null(j); break;
         case PITH_JSON_END:
-            json_fault(j, j->p == j->end ? "the text ends where a value should be"
-                                         : "expected a value");
+            json_fault(j, j->at == j->end ? "the text ends where a value should be"
+                                          : "expected a value");
         }
         /* On to the next value, leaving the containers that end here. */
         while (j->depth > base && !j->failed)
@@ -481,9 +493,9 @@ void pith__json_skip(pith__json *j) {
 
 pith_str pith__json_raw(pith__json *j) {
     next_char(j);
-    const char *begin = j->p;
+    const char *begin = j->at;
     pith__json_skip(j);
-    return j->failed ? (pith_str){ "", 0 } : (pith_str){ begin, (size_t)(j->p - begin) };
+    return j->failed ? (pith_str){ "", 0 } : (pith_str){ begin, (size_t)(j->at - begin) };
 }
 
 pith_str pith__json_copy(pith__json *j, pith__arena *arena, pith_str s) {
@@ -495,5 +507,5 @@ pith_str pith__json_copy(pith__json *j, pith__arena *arena, pith_str s) {
 
 void pith__json_finish(pith__json *j) {
     next_char(j);
-    if (!j->failed && j->p != j->end) json_fault(j, "there is more text after the value");
+    if (!j->failed && j->at != j->end) json_fault(j, "there is more text after the value");
 }

@@ -37,7 +37,7 @@ typedef enum pith__json_kind {
 #define PITH_JSON_DEPTH 256
 
 typedef struct pith__json {
-    const char *p, *begin, *end;
+    const char *at, *begin, *end;
     const char *name; /* of the file, for messages */
     pith__arena *arena;
     pith_error *err;

@@ -5,13 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/formats/print_double.h"
+#include "base/formats/decimal.h"
 #include "base/unicode/utf8.h"
 
 void pith__json_put(pith__json_out *out, const char *text) {
     pith__out_put(out->out, text, strlen(text));
 }
 
+/* Writes runs that need no escape as they are. A byte that is not valid UTF-8 becomes U+FFFD, so
+ * that the output is JSON whatever the string is. */
 void pith__json_put_string(pith__json_out *out, pith_str s) {
     pith__json_put(out, "\"");
     for (size_t i = 0; i < s.size;) {
@@ -64,8 +66,8 @@ void pith__json_key_int(pith__json_out *out, const char *name, int64_t number) {
 }
 
 void pith__json_key_double(pith__json_out *out, const char *name, double x) {
-    char text[PITH_DOUBLE_CHARS];
-    pith__print_double(text, 9, x);
+    char text[PITH_DECIMAL_CHARS];
+    pith__decimal_print(text, 9, x);
     pith__json_key(out, name);
     pith__json_put(out, x - x == 0 ? text : "null");
 }

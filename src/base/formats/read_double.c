@@ -64,7 +64,9 @@ static int wide_bits(const wide *w) {
 
 static uint32_t wide_bit(const wide *w, int at) { return w->limbs[at / 32] >> at % 32 & 1; }
 
-/* w * 2^exponent, and a bit more if `more` is set. */
+/* w * 2^exponent, and a bit more if `more` is set, rounded to nearest with ties to even. `more`
+ * stands for all that was cut off before, and only decides a tie. A number below the normal range
+ * keeps fewer bits, which makes its rounding the one rounding there is. */
 static double read_double_round(const wide *w, int exponent, bool more) {
     const int bits = wide_bits(w), top = bits - 1 + exponent;
     const int keep = top >= -1022 ? 53 : 53 - (-1022 - top), drop = bits - keep;
@@ -117,6 +119,10 @@ static bool read_double_scan(pith_str text, wide *w, int64_t *exponent, int *cou
     return more;
 }
 
+/* The general way. Positive powers of ten are multiplied in. For negative ones the digits are moved
+ * up by so many bits that at least 64 are left after the divisions by five (7 / 3 bits is more than
+ * a five has), and the powers of two only move the exponent. Numbers beyond MOST or below LEAST are
+ * infinity or 0 without any of it, which also limits the work for hostile exponents. */
 double pith__read_double(pith_str text) {
     wide w = { .count = 0 };
     int64_t exponent = 0;
@@ -202,12 +208,17 @@ static inline size_t read_digits(uint64_t *number, const char **p, const char *e
     return (size_t)(*p - begin);
 }
 
+/* Three ways. Up to 19 digits whose number fits 53 bits and a power of ten that a double holds
+ * exactly: one multiplication or division rounds once (W. D. Clinger, "How to read floating point
+ * numbers accurately"). Somewhat larger ones in integers of 128 bits. Else whole numbers of any
+ * size. */
 bool pith__read_number(double *number, pith_str text) {
+    if (!text.size) return false; /* data may be NULL */
     const char *p = text.data, *end = p + text.size;
-    const bool negative = text.size && *p == '-';
+    const bool negative = *p == '-';
     uint64_t mantissa = 0;
     int64_t exponent = 0;
-    if (text.size && (*p == '-' || *p == '+')) p++;
+    if (*p == '-' || *p == '+') p++;
     const char *begin = p;
     size_t digits = read_digits(&mantissa, &p, end);
     if (p < end && *p == '.') {

@@ -52,6 +52,9 @@ static pith__zip_fault zip_find_record(size_t *at, pith__zip *zip) {
     return found ? PITH_ZIP_OK : PITH_ZIP_NO_END;
 }
 
+/* The end record, or the zip64 one that a locator right before it points to, whose numbers then
+ * count. All numbers are compared with the file's size before they are used; a count may not be
+ * larger than what its directory can hold. Source: PKWARE's APPNOTE, sections 4.3.14 to 4.3.16. */
 static pith__zip_fault zip_find_end(zip_end *end, pith__zip *zip) {
     const pith_str file = zip->file;
     size_t at = 0;
@@ -74,7 +77,9 @@ static pith__zip_fault zip_find_end(zip_end *end, pith__zip *zip) {
     return inside ? PITH_ZIP_OK : PITH_ZIP_OUTSIDE;
 }
 
-/* Replaces numbers of 0xffffffff by those of the zip64 extra field. */
+/* Replaces numbers of 0xffffffff by those of the zip64 extra field, which holds only the ones that
+ * were replaced, in a fixed order. False if such a field is missing or too short. Source: APPNOTE,
+ * section 4.5.3. */
 static bool zip_widen(uint64_t *const *numbers, size_t count, pith_str extra) {
     bool wide = false;
     for (size_t i = 0; i < count; i++) wide = wide || *numbers[i] == UINT32_MAX;
@@ -84,13 +89,15 @@ static bool zip_widen(uint64_t *const *numbers, size_t count, pith_str extra) {
                        size = zip_number(extra.data + at + 2, 2);
         if (size > extra.size - at - 4) return false;
         const char *p = extra.data + at + 4, *const stop = p + size;
-        for (size_t i = 0; id == 1 && i < count; i++) {
-            if (*numbers[i] != UINT32_MAX) continue;
-            if (stop - p < 8) return false;
-            *numbers[i] = zip_number(p, 8);
-            p += 8;
+        if (id == 1) {
+            for (size_t i = 0; i < count; i++) {
+                if (*numbers[i] != UINT32_MAX) continue;
+                if (stop - p < 8) return false;
+                *numbers[i] = zip_number(p, 8);
+                p += 8;
+            }
+            return true;
         }
-        if (id == 1) return true;
         at += 4 + size;
     }
     return false;

@@ -48,6 +48,9 @@ static char *account_ask_host(pith__account *a, size_t total) {
     return block;
 }
 
+/* A block from the pool counts as held already. A new one is counted first and asked for then, so
+ * that threads together stay within the limit. If the host has none, the pool is given back to it,
+ * and it is asked once more. */
 static void *account_alloc(void *user, size_t bytes) {
     pith__account *a = user;
     size_t total;
@@ -134,7 +137,7 @@ pith_status pith__account_explain(const pith__account *account, pith_status stat
         return status;
     return pith__fail_at(
         err, status,
-        "raise memory_limit (--memory-limit): the memory limit is %zu bytes: ", account->limit);
+        "raise pith_open_options.memory_limit: the memory limit is %zu bytes: ", account->limit);
 }
 
 pith_status pith__account_settle(pith__account *account, pith_status status, pith_error *err) {

@@ -25,6 +25,8 @@ struct pith__map_slot {
         c += b, b = b << 17 | b >> 47, b ^= c, c = c << 32 | c >> 32;                              \
     } while (0)
 
+/* SipHash with one round per eight bytes and three at the end, the second key derived from the
+ * first. It is folded to 32 bits, which is what a slot keeps. */
 static uint32_t hash_of(uint64_t seed, pith_str key) {
     uint64_t k0 = seed, k1 = seed * 0x9E3779B97F4A7C15u ^ 0xD1B54A32D192ED03u;
     uint64_t a = k0 ^ 0x736F6D6570736575u, b = k1 ^ 0x646F72616E646F6Du;
@@ -83,6 +85,8 @@ pith_status pith__map_init(pith__map *map, pith__arena *arena, size_t expected_c
     return resize(map, slot_count) ? PITH_OK : PITH_ERR_MEMORY;
 }
 
+/* The table grows at three quarters: beyond that, runs of slots that are in use become long. A key
+ * that is there keeps its slot and its span, and gets the new value. */
 bool pith__map_put(pith__map *map, pith_str key, uint32_t value, uint32_t *old) {
     if (!key.data) key.data = "";
     uint32_t hash = hash_of(map->seed, key);

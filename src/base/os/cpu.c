@@ -55,6 +55,9 @@ static bool is_amd(void) {
            d == signature_AMD_edx;
 }
 
+/* What CPUID says counts only if XCR0 says that the system saves the registers: 0x06 for AVX, 0xE6
+ * with the masks and the 512-bit registers. Each level asks for all extensions that its code is
+ * compiled for. AMX also needs a permission from the kernel. */
 static void detect(pith__cpu *cpu) {
     unsigned a, b, c, d, b7, c7, d7, a71 = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d)) return;

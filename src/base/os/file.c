@@ -53,6 +53,9 @@ static pith_status read_all(pith__file *file, int fd, size_t expected, bool regu
     return PITH_OK;
 }
 
+/* Only regular files are mapped. Pipes and the like can be read if the caller wants a copy; a
+ * directory or a device is refused. An empty file has an address too, since mmap refuses a length
+ * of 0. */
 static pith_status open_fd(pith__file *file, int fd, const char *path, bool copy, pith_error *err) {
     struct stat st;
     if (fstat(fd, &st)) return pith__fail(err, PITH_ERR_IO, "%s: %s", path, strerror(errno));
@@ -225,6 +228,8 @@ pith_str pith__path_parent(pith__arena *arena, pith_str path) {
     return pith__arena_str(arena, (pith_str){ path.data, n > 1 ? n - 1 : 1 });
 }
 
+/* Joins a file name from a model's own files to the model's folder. The name may come from
+ * anywhere, so absolute names and names that lead out of the folder are refused. */
 pith_status pith__path_join(pith_str *path, pith__arena *arena, const char *dir, pith_str name,
                             pith_error *err) {
     const char *fault = NULL;

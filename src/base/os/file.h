@@ -38,11 +38,11 @@ PITH_PRIVATE pith_status pith__files_open(pith_str *bytes, pith__files *files, c
                                           pith_error *err);
 PITH_PRIVATE void pith__files_close(pith__files *files);
 /* Calls release for the file that holds the bytes, if any does. */
-static inline void pith__files_release(const pith__files *files, const void *begin, size_t bytes) {
+static inline void pith__files_release(const pith__files *files, const void *begin, size_t size) {
     for (size_t i = 0; i < files->count; i++) {
         const pith__file *file = &files->items[i];
         uintptr_t offset = (uintptr_t)begin - (uintptr_t)file->data;
-        if (offset < file->size && bytes <= file->size - offset) files->release(file, begin, bytes);
+        if (offset < file->size && size <= file->size - offset) files->release(file, begin, size);
     }
 }
 

@@ -22,7 +22,8 @@ static bool read_small(const char *path, char *text, size_t size) {
     return true;
 }
 
-/* level 1 (data), 2 or 3 of the first processor; 0 if unknown. */
+/* Size of a cache of level 1 (data), 2 or 3 of the first processor; 0 if unknown. sysconf first,
+ * which musl and some processors do not answer; then sysfs. */
 static size_t cache_size(int level) {
 #if defined(_SC_LEVEL1_DCACHE_SIZE)
     static const int names[] = { _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
@@ -93,6 +94,9 @@ static void group_quota(int *least, const char *mount, const char *group, bool v
     }
 }
 
+/* The least number of CPUs that the process's control groups allow; 0: no limit. Lines of
+ * /proc/self/cgroup name the group of the unified hierarchy (number 0, no controllers) and those of
+ * version 1; on systems with both, the unified one is mounted below. */
 int pith__cpu_quota(const char *proc_cgroup, const char *mount) {
     char text[8192], path[512];
     int least = 0;

@@ -149,6 +149,9 @@ pith_status pith__system_memory(pith_memory_info *theirs, const char *root, pith
     return PITH_OK;
 }
 
+/* Looks at the system's memory at most once in a pause, whichever thread comes first; the others go
+ * on at once. Memory is short if its share in use is above the threshold or tasks stall for it.
+ * *text says which memory it is. */
 bool pith__memory_gauge_short(pith__memory_gauge *gauge, char *text, size_t size) {
     if (!gauge->threshold) return false;
     uint64_t now = pith__clock_ns(),

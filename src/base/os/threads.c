@@ -164,6 +164,9 @@ static void help(job *j) {
     if (last && pool.waiters) pthread_cond_broadcast(&pool.done);
 }
 
+/* A thread of the pool: helps with jobs; without any it first spins outside of the lock until the
+ * epoch changes or SPIN_NS are over, then sleeps. The epoch is read under the lock before, so a job
+ * that is opened in between is not missed. */
 static void *thread_main(void *own_number) {
     number = (int)(intptr_t)own_number;
     pith__fpmode_enter();

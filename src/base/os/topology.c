@@ -37,6 +37,8 @@ int pith__topology_cores(const char *root, const unsigned char *allowed, int cou
     return cores;
 }
 
+/* Cores that this process may use. The kernel's mask may be larger than a cpu_set_t, so the set
+ * grows until sched_getaffinity takes it. */
 int pith__topology_usable_cores(void) {
     for (int limit = 1024; limit <= 1 << 18; limit *= 4) {
         cpu_set_t *set = CPU_ALLOC((size_t)limit);

@@ -77,6 +77,8 @@ size_t pith__character_compatible_form(uint32_t c, uint32_t out[PITH_CHARACTER_F
     return character_form(&pith__character_compatible, c, out);
 }
 
+/* Hangul syllables are composed by arithmetic (chapter 3.12), all other pairs by a binary search in
+ * the table. */
 uint32_t pith__character_composite(uint32_t a, uint32_t b) {
     if (a >= L && a < L + L_COUNT && b >= V && b < V + V_COUNT)
         return S + ((a - L) * V_COUNT + b - V) * T_COUNT;
@@ -86,14 +88,14 @@ uint32_t pith__character_composite(uint32_t a, uint32_t b) {
     while (low < high) {
         const size_t middle = (low + high) / 2;
         const pith__character_pair *pair = &pith__character_pairs[middle];
-        if (a > pair->a || (a == pair->a && b > pair->b))
+        if (a > pair->first || (a == pair->first && b > pair->second))
             low = middle + 1;
         else
             high = middle;
     }
     if (low == pith__character_pair_count) return 0;
     const pith__character_pair *pair = &pith__character_pairs[low];
-    return pair->a == a && pair->b == b ? pair->composite : 0;
+    return pair->first == a && pair->second == b ? pair->composite : 0;
 }
 
 /* ---- grapheme clusters ---- */

@@ -105,8 +105,8 @@ typedef struct pith__character_forms {
 extern const uint16_t pith__character_canonical_units[], pith__character_compatible_units[];
 extern const pith__character_forms pith__character_canonical, pith__character_compatible;
 
-typedef struct pith__character_pair { /* sorted by a, then b */
-    uint32_t a, b, composite;
+typedef struct pith__character_pair { /* sorted by first, then second */
+    uint32_t first, second, composite;
 } pith__character_pair;
 
 extern const pith__character_pair pith__character_pairs[];

@@ -173,6 +173,9 @@ bool pith__char_is_word(uint32_t c) {
     return has(c, word) || newer_has(c, 16, word) || IN(word_too, c);
 }
 
+/* The lower case of one character, without a look at its neighbours: U+0130 becomes two characters,
+ * and a capital sigma becomes the one that stands within words. ASCII, Russian and the large
+ * scripts without case go without the table. */
 size_t pith__char_lower(uint32_t c, uint32_t out[2]) {
     /* Capitals that Unicode 16 and 17 brought: first, last, distance. */
     static const struct {

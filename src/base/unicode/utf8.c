@@ -6,6 +6,9 @@
 
 #define HIGH_BITS 0x8080808080808080u
 
+/* Runs of ASCII are passed over 32 bytes at a time. A sequence is judged by its first two bytes:
+ * the range of the second one rules out overlong forms, surrogates and numbers above U+10FFFF, so
+ * no number has to be put together. Source: RFC 3629, section 4. */
 size_t pith__utf8_valid_prefix(const char *data, size_t size) {
     const unsigned char *s = (const unsigned char *)data;
     size_t i = 0;

@@ -101,6 +101,9 @@ bool pith__tensor_is_sound(const pith_tensor *tensor, size_t *needed) {
     return bytes <= tensor->bytes && (!bytes || tensor->data);
 }
 
+/* Checks one input against what the graph says of it: dtype, rank, and enough bytes for its shape.
+ * Sizes of axes are not compared here, since they may be expressions over symbols that have no
+ * value yet (check_sizes does it). A sequence or an absent optional has no shape to check. */
 static pith_status check_port(const pith__value *value, const pith_tensor *tensor,
                               pith_error *err) {
     const pith__type *type = &value->type;
@@ -152,6 +155,9 @@ static pith_status fail_size(const pith__binder *k, const pith__value *value, in
                       PITH_STR_ARG(value->name), size, axis, number, text);
 }
 
+/* Compares every axis of every input with its expression, now that the symbols have values. This
+ * finds a fixed size that differs as well as two inputs that disagree about a symbol. An expression
+ * over a symbol that no input decided is unknown and passes: the steps that need it are late. */
 static pith_status check_sizes(pith__binder *k, const pith__value *const *owner) {
     for (size_t p = 0; p < pith__plan_port_count(k->plan); p++) {
         const pith__value *value = pith__plan_port(k->plan, p);
@@ -168,8 +174,10 @@ static pith_status check_sizes(pith__binder *k, const pith__value *const *owner)
     return PITH_OK;
 }
 
-/* The sizes of the inputs decide the symbols; in a subgraph, those that the outer graph's inputs
- * leave open. */
+/* Gives each symbol of the graph a value from the sizes of the inputs. An axis can decide a symbol
+ * if its expression is of the form a * symbol + b; the first such axis wins, and check_sizes then
+ * holds all others against it. A subgraph begins with the values of the outer graph, so its own
+ * inputs decide only what those leave open. */
 static pith_status solve_symbols(pith__binder *k) {
     const pith__dims *dims = k->plan->graph->dims;
     size_t count = pith__dims_symbol_count(dims);
@@ -260,6 +268,10 @@ static pith_status keep_elems(pith__binder *k, uint32_t id, int dtype, int rank,
     return PITH_OK;
 }
 
+/* Enters what no step has to compute: the plan's constants, and integer tensors whose elements are
+ * expressions over the inputs' sizes. The type of a constant carries its contents, so that infer
+ * and can_run_now may read them. That of a packed constant does not, since the original is gone,
+ * nor that of one in a device's memory, which the host cannot read. */
 static pith_status bind_known(pith__binder *k) {
     for (size_t i = 0; i < k->plan->value_count; i++) {
         const pith_tensor *constant = k->plan->constants[i];
@@ -298,7 +310,12 @@ static pith_status add_slot(pith__binder *k, int memory, pith__slot slot, uint32
     return PITH_OK;
 }
 
-/* May output 0 take the memory of input j? */
+/* May output 0 take the memory of input j? This step must be the last that needs the memory (the
+ * slot ends here, views of it included), both must have the same number of bytes, and the memory
+ * must be that of the step. No other input may lie in the same slot, because the operator could
+ * read there what it has already overwritten. Elementwise operators are the exception: they read
+ * element i of every input before they write element i, so inputs of the output's own shape may
+ * share the slot. */
 static bool fits_in_place(const pith__binder *k, const pith__step *step,
                           const pith__bound_step *bound, uint32_t index, int j) {
     bool elementwise = step->node->op->flags & PITH_OP_ELEMENTWISE;
@@ -316,12 +333,16 @@ static bool fits_in_place(const pith__binder *k, const pith__step *step,
     return true;
 }
 
-/* How many of a step's first inputs an output may be written over. */
+/* How many of a step's first inputs its output may be written over. Only output 0 may be, over
+ * input 0; an elementwise operator may take either of its first two operands. */
 static int in_place_inputs(const pith__op *op, int output) {
     if (output > 0 || !(op->flags & PITH_OP_IN_PLACE)) return 0;
     return op->flags & PITH_OP_ELEMENTWISE ? 2 : 1;
 }
 
+/* Gives each output a slot: that of an input it may be written over, or a new one that lasts from
+ * this step to the last that needs the value. An output that no step reads still needs memory while
+ * its own step runs. */
 static pith_status place_outputs(pith__binder *k, const pith__step *step,
                                  const pith__bound_step *bound, uint32_t index) {
     for (int i = 0; i < step->out_count; i++) {
@@ -375,6 +396,10 @@ static pith_status place_view(pith__binder *k, const pith__step *step,
 
 /* ---- steps ---- */
 
+/* True if the step can run while the binding is made: the contents of all inputs it reads are
+ * known, and its results have at most KNOWN_MAX bytes together. Excluded are random operators,
+ * which draw in every run; views, which cost nothing (place_view); steps that own graphs, whose
+ * executors exist only in a run; and steps whose results lie in a device's memory. */
 static bool can_run_now(const pith__binder *k, const pith__step *step,
                         const pith__bound_step *bound) {
     const pith__op *op = step->node->op;
@@ -392,6 +417,9 @@ static bool can_run_now(const pith__binder *k, const pith__step *step,
     return true;
 }
 
+/* Runs a step on one thread and keeps its results in the binding's arena. The results count as
+ * known from here on, so that a chain of shape arithmetic runs to its end while the binding is
+ * made, and runs of this binding skip all of it. */
 static pith_status run_now(pith__binder *k, const pith__step *step, pith__bound_step *bound) {
     pith__arena *arena = &k->binding->arena;
     pith__lone_exec exec = pith__lone_exec_on(arena, k->plan->isa, k->how->stop);
@@ -413,6 +441,9 @@ static pith_status run_now(pith__binder *k, const pith__step *step, pith__bound_
     return PITH_OK;
 }
 
+/* True if nothing can be said of the step before it runs: its output shapes depend on contents, it
+ * owns graphs, or the shape of an input is not known. The last condition hands lateness on to every
+ * step that reads a late value. */
 static bool wanted_late(const pith__binder *k, const pith__step *step) {
     if (step->node->op->flags & PITH_OP_LATE || step->subplan_count) return true;
     for (int i = 0; i < step->in_count; i++)
@@ -525,7 +556,9 @@ static pith_status bind_step(pith__binder *k, uint32_t index) {
     return PITH_OK;
 }
 
-/* Memory is needed until its last view is done with. */
+/* Sets for each value the last step that needs its memory: its own last reader, or the last reader
+ * of a view of it. Steps are visited backward, so that a view of a view has handed on its end
+ * before the value it shows is reached. */
 static void find_ends(pith__binder *k) {
     memcpy(k->end, k->plan->last_use, k->plan->value_count * sizeof *k->end);
     for (size_t i = k->plan->step_count; i-- > 0;) {
@@ -544,6 +577,9 @@ static int compare_ends(const void *a, const void *b) {
     return (x->end > y->end) - (x->end < y->end);
 }
 
+/* Keeps the slots in the order of their ends, for builds that overwrite memory as soon as no step
+ * needs it (PITH_POISON). There a value that is read after its end is garbage in every run, not
+ * only when another value happens to lie in its place. */
 static pith_status keep_dying(pith__binder *k) {
     const pith__room *host = &k->rooms[0];
     pith__slot *dying = pith__arena_array(&k->binding->arena, host->count, sizeof *dying);
@@ -583,8 +619,10 @@ static pith_status keep_separate(pith__binder *k, size_t *first) {
     return PITH_OK;
 }
 
-/* A slot of host memory that an output ends in is that output's own. owner: by slot, 1 + index of
- * the output. */
+/* Finds the outputs that a run can compute straight in the memory its caller bound to them. Such an
+ * output has a slot of host memory, and everything in that slot moves with it: what the output was
+ * written over, and its views. If two outputs share a slot, the first has it; the other one is
+ * copied. owner: by slot, 1 + index of the output. */
 static pith_status find_movable(pith__binder *k, size_t **owner) {
     pith__binding *b = k->binding;
     const size_t count = k->plan->graph->output_count;

@@ -73,7 +73,9 @@ static pith_status take_places(binding_checker *k) {
     return PITH_OK;
 }
 
-/* Joins what a step made with the input that it shares memory with. */
+/* Joins what a step made with the input that it shares memory with. Sharing is allowed for a view
+ * of input 0, and for an operator that works in place on an input that ends with this step. Any
+ * other overlap leaves two holders, which compare_holders then reports. */
 static pith_status take_step(binding_checker *k, uint32_t index) {
     const pith__step *step = &k->plan->steps[index];
     const uint32_t flags = step->node->op->flags;
@@ -121,8 +123,10 @@ static bool holders_meet(const holder *a, const holder *b) {
            a->begin <= b->last && b->begin <= a->last;
 }
 
-/* next: by holder, the next one that begins at the same step, 1 + index; live: the holders whose
- * last step is not over. */
+/* A sweep over the steps with the list of holders that are alive: each holder is compared with
+ * those only when it begins. The cost is the number of holders times the number that live at one
+ * time, and two that never live together are never compared. next: by holder, the next one that
+ * begins at the same step, 1 + index; live: the holders whose last step is not over. */
 static pith_status compare_holders(binding_checker *k, size_t count, uint32_t *first,
                                    uint32_t *next, uint32_t *live) {
     size_t lives = 0;

@@ -10,18 +10,23 @@
 
 #include "engine/ops/shared/call_op.h"
 
-/* Steps that a region may have. Longer ones find more branches; the search takes this many times
- * the number of steps. */
+/* Steps that a region may have at most. With more, branches that are longer are found; the search
+ * costs up to this many times the number of steps. */
 #define REGION_MOST 256
-/* What one core does in a nanosecond, and what beginning a step and sharing one among threads take,
- * roughly as measured on the processors of today. They decide what runs side by side, never a
- * result. */
+/* The model of a step's time, in which one core does OPERATIONS_PER_NS operations and moves
+ * BYTES_PER_NS bytes in a nanosecond. Each step takes STEP_NS to begin, and sharing a step or a
+ * region among threads takes SHARE_NS. The numbers are rough ones of the processors of today.
+ * Higher rates make steps look shorter, so fewer regions pass GAIN_NS. A larger SHARE_NS counts
+ * once against a region, but also against each long step that is shared without one. They decide
+ * what runs side by side, never a result. */
 #define OPERATIONS_PER_NS 30.0
 #define BYTES_PER_NS 8.0
 #define STEP_NS 300.0
 #define SHARE_NS 2000.0
 #define SHARED_FROM_NS 10000.0 /* shorter steps run on one thread */
-/* A region must save this much, and this share of its time. */
+/* A region must save this much, and this share of its time. Lower thresholds admit regions whose
+ * gain is smaller than the error of the estimate, and every region costs memory: what its steps
+ * touch is kept from its first step to its last. */
 #define GAIN_NS 5000.0
 #define GAIN_SHARE 0.05
 
@@ -47,6 +52,10 @@ typedef struct branch_row {
 
 /* ---- costs ---- */
 
+/* The estimated time of a step on one core: STEP_NS, and the longer of its arithmetic and its
+ * memory traffic, which overlap. Negative means that the step may not be in a region: its shapes
+ * are dynamic, it runs in or copies to another memory, it owns graphs, or it draws random numbers.
+ * What a run skips takes no time but may still be in a region, so that a view does not end it. */
 static double branch_step_cost(const branch_row *r, uint32_t index, bool *serial) {
     const pith__step *step = &r->how->plan->steps[index];
     const pith__bound_step *bound = &r->how->binding->steps[index];
@@ -65,14 +74,19 @@ static double branch_step_cost(const branch_row *r, uint32_t index, bool *serial
     return STEP_NS + (work > traffic ? work : traffic);
 }
 
-/* Its time with all threads to itself. */
+/* The time of a step that has all threads to itself. Short steps, and those that say further
+ * threads help little, take as long as on one thread: the time that running side by side can win is
+ * the time of the threads that idle there. */
 static double branch_shared(const branch_row *r, uint32_t step) {
     const double cost = r->cost[step];
     return cost < SHARED_FROM_NS || r->serial[step] ? cost : SHARE_NS + cost / r->how->threads;
 }
 
-/* The time that the row saves if its sets run side by side. The largest is shared by all once the
- * others are done. */
+/* The time that the row saves if its sets run side by side. The sets are dealt to the threads; if
+ * none is longer than an even share, they take total / threads. Else one thread is busy with the
+ * largest while the others do the rest, and what then remains of the largest is shared by all
+ * threads, with the speed-up that the row's steps have on average (alone / total). Against it
+ * stands the row with its steps one after the other, each with all threads. */
 static double branch_gain(const branch_row *r) {
     const int threads = r->how->threads < r->how->at_once ? r->how->threads : r->how->at_once;
     if (r->sets < 2) return 0;
@@ -108,6 +122,12 @@ static uint32_t branch_slot(const branch_row *r, const pith__value *value) {
     return value && !r->how->plan->memory_of[value->id] ? r->how->slot_of[value->id] : UINT32_MAX;
 }
 
+/* Notes that a step touches a slot, and joins it with the steps of the row that it must not run
+ * beside: all that touched the slot, as soon as one of them writes it. Slots are looked at, not
+ * values, since values that are written over each other share one. Different slots may still get
+ * the same bytes of the buffer, but not within a region: places are given after the regions are
+ * known, and a region makes its slots last through it (pith__branches_widen). False if memory is
+ * out. */
 static bool branch_touch(branch_row *r, uint32_t step, const pith__value *value, bool writes) {
     uint32_t slot = branch_slot(r, value);
     if (slot == UINT32_MAX) return true;
@@ -155,6 +175,8 @@ static bool branch_add(branch_row *r, uint32_t index) {
     return true;
 }
 
+/* Begins a new row. Only what the old row touched is reset, so that a row costs its own steps and
+ * not those of the model. */
 static void branch_clear(branch_row *r, uint32_t begin) {
     for (uint32_t i = r->begin; i < r->end; i++) {
         const pith__step *step = &r->how->plan->steps[i];
@@ -181,7 +203,9 @@ static bool branch_fill(branch_row *r, uint32_t begin, uint32_t end) {
     return true;
 }
 
-/* The end of the best row from begin on; begin: none is worth it. */
+/* The end of the best row from begin on; begin: none is worth it. Steps are added one by one, and
+ * the row's gain is looked at after each, since the sets are kept up to date in almost constant
+ * time. A step that may not be in a region ends the row. */
 static bool branch_best(branch_row *r, uint32_t begin, uint32_t *end) {
     const size_t count = r->how->plan->step_count;
     double best = 0;
@@ -199,7 +223,9 @@ static bool branch_best(branch_row *r, uint32_t begin, uint32_t *end) {
 
 /* ---- regions ---- */
 
-/* The region that the row is. */
+/* Writes the row as a region. The costliest set comes first: threads take the sets in this order,
+ * and a long one that begins last would run alone at the end. Within a set the steps keep their
+ * order. */
 static bool branch_keep(pith__region *region, const branch_row *r) {
     const uint32_t count = r->end - r->begin;
     uint32_t *first = pith__arena_array(r->how->arena, r->sets + 1, sizeof *first);

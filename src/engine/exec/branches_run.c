@@ -15,6 +15,8 @@ static pith_status run_branch_steps(pith__running *r, const pith__region *region
     return PITH_OK;
 }
 
+/* One branch of a region, from its first step to its last. Of the failures of several branches the
+ * one of the earliest step is kept, so that a thread that was fast does not decide what is told. */
 static void run_branch(void *context, size_t part, int worker) {
     (void)worker;
     pith__beside *all = context;

@@ -8,7 +8,11 @@ static bool is_ready(const pith__binder *k, const pith__value *value, uint32_t h
     return k->maker[value->id] == UINT32_MAX || k->maker[value->id] < host;
 }
 
-/* The step that may run this one in its tail, on its input `at`; UINT32_MAX: none. */
+/* The step that may run this one in its tail, on its input `at`; UINT32_MAX: none. The value must
+ * be what that step or the last one of its tail made, must be of no further use, and must have the
+ * shape and dtype of the result, which takes its place. The step must take tails, have room for one
+ * more, and run on the same CPU backend. All other operands must be made before it runs, since the
+ * tail runs within it. */
 static uint32_t tail_host(const pith__binder *k, const pith__step *step,
                           const pith__bound_step *bound, uint32_t index, int at) {
     const pith__value *value = step->in[at];

@@ -26,7 +26,9 @@
 
 /* ---- making and ending ---- */
 
-/* Branches and tails are only faster. */
+/* Finds the optional parts that this build has. Branches and tails only make a run faster, so a
+ * build without them is as good. A plan whose steps own graphs cannot run without the part
+ * "subgraphs". */
 static pith_status find_parts(pith__executor *e, pith_error *err) {
     char place[256];
     const pith__step *owner = NULL;
@@ -134,7 +136,9 @@ void pith__executor_destroy(pith__executor *e) {
 
 /* ---- bindings ---- */
 
-/* given may take the place of what the binding was made for. */
+/* True if a binding that was made for `bound` serves `given`: the same dtype and shape, and at
+ * least as many bytes. Of a sequence or an absent input only the dtype counts, since nothing is
+ * bound to its shape. */
 static bool same_port(const pith_tensor *given, const pith_tensor *bound) {
     if (given->dtype != bound->dtype) return false;
     if (given->dtype == PITH_UNDEFINED || given->dtype >= PITH_DTYPE_COUNT) return true;
@@ -144,6 +148,8 @@ static bool same_port(const pith_tensor *given, const pith_tensor *bound) {
            memcmp(given->dims, bound->dims, (size_t)given->rank * sizeof *given->dims) == 0;
 }
 
+/* A binding that was made for these ports and this number of threads, or NULL. The number of
+ * threads counts because scratch depends on it. A linear search: there are at most MAX_BINDINGS. */
 static pith__binding *find_binding(pith__executor *e, int threads) {
     size_t ports = pith__plan_port_count(e->plan);
     for (size_t i = 0; i < e->binding_count; i++) {
@@ -181,7 +187,9 @@ static void trace(const pith__executor *e, pith__trace_event event) {
     e->tree->trace(e->tree->trace_context, &event);
 }
 
-/* *made, if made is not NULL, is set to whether there was none. */
+/* Finds the binding for these ports or makes it. *made, if made is not NULL, is set to whether
+ * there was none. A binding that could not be made stays in the list, empty and with a number of
+ * threads that no run asks for, so that it is never found and can be taken again. */
 static pith_status get_binding(pith__executor *e, int threads, pith__stop *stop,
                                pith__binding **out, bool *made, pith_error *err) {
     pith__binding *b = e->options.fresh_plans ? NULL : find_binding(e, threads);
@@ -219,7 +227,9 @@ static pith_status get_binding(pith__executor *e, int threads, pith__stop *stop,
     return PITH_OK;
 }
 
-/* Inputs may lie anywhere; operators may rely on their type's alignment. */
+/* Takes the inputs of a run. Operators rely on the alignment of a type, so an input that lies
+ * elsewhere is copied. An initializer that is an input as well can be given only with the value it
+ * has in the model, since the plan has folded or packed it. */
 static pith_status set_ports(pith__executor *e, const pith_tensor *ports, pith_error *err) {
     for (size_t p = 0; p < pith__plan_port_count(e->plan); p++) {
         pith_tensor *t = &e->ports[p];
@@ -296,7 +306,9 @@ static pith_status check_targets(const pith__executor *e, const pith__binding *b
     return PITH_OK;
 }
 
-/* The target, if the run can work in it. */
+/* The caller's memory for an output, if the run can compute in it; else NULL, and the output is
+ * copied there at the end. It must be aligned, large enough for all values of the output's slot,
+ * and apart from every input: the run would overwrite an input that later steps still read. */
 static void *direct_target(const pith__executor *e, const pith__binding *b, size_t output) {
     const pith__bound_output *o = &b->outputs[output];
     if (!has_target(e, output) || !o->movable || e->options.separate) return NULL;
@@ -369,8 +381,9 @@ static pith_status check_late(const pith__step *step, const pith__run *run) {
     return PITH_OK;
 }
 
-/* Shapes from what the inputs are by now; memory for the outputs whose shapes that settles. *view:
- * nothing is to be run. */
+/* Infers the shapes of a late step from what its inputs are by now, and takes memory from the late
+ * arena for its outputs and its scratch. Outputs whose shapes depend on contents get none here: the
+ * operator allocates them itself (PITH_OP_LATE). *view: there is nothing to run. */
 static pith_status prepare_late(pith__executor *e, const pith__step *step, pith__run *run,
                                 bool *view) {
     const pith__op *op = step->node->op;
@@ -552,8 +565,11 @@ static pith_status fill_targets(const pith__executor *e, pith_tensor *outputs, p
     return PITH_OK;
 }
 
-/* Outputs without a target belong to the executor: one that shows an input, or items of one, is
- * copied. So is one that the filling of a target would overwrite. */
+/* Makes every output last until the next run. An output without a target belongs to the executor,
+ * so one that shows an input, or items of one, is copied; so is one that lies in another output's
+ * target. Targets are filled after these copies, since filling one could overwrite what such an
+ * output shows. Inputs are found by address in a sorted list: there may be many outputs and inputs.
+ */
 static pith_status settle_outputs(pith__executor *e, pith_tensor *outputs, pith_error *err) {
     size_t count = 0;
     bool sequences = false;

@@ -72,6 +72,9 @@ pith_status pith__separate_begin(pith__executor *e, pith__binding *b, size_t ste
     return PITH_OK;
 }
 
+/* The arena keeps one chunk when it is reset. If the run before needed several, they are replaced
+ * by one of their total size, so that the next run like it allocates nothing. A tight executor
+ * gives the memory back instead. */
 pith_status pith__late_reset(pith__executor *e, pith_error *err) {
     size_t total = e->late.total;
     bool joined = true;
@@ -121,6 +124,9 @@ void pith__executor_note(const pith__executor *e, pith__counter which, uint64_t 
     if (!e->depth) pith__count(e->options.counters, which, n);
 }
 
+/* A buffer is replaced, never extended: between runs it holds nothing that is needed. It grows to
+ * what is asked for and not beyond, and shrinks only in a tight executor, so in a steady state it
+ * is as large as the largest binding. */
 pith_status pith__buffer_reserve(pith__executor *e, size_t memory, size_t bytes, pith_error *err) {
     const pith__store *m = &e->memories[memory];
     pith__buffer *b = &e->level->buffers[memory];

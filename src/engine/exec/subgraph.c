@@ -55,6 +55,10 @@ static void count_kept(pith__executor *e, pith__child_results *results) {
     results->counted = total;
 }
 
+/* Runs the graph in an attribute of the running step. Its executor is made at the first call and
+ * kept by the binding. The captures are the last inputs of the step; they follow the graph's own
+ * inputs as ports. The results are copied out of the buffer that all executors of this depth share
+ * before the next graph runs (pith__kept_keep). */
 static pith_status run_subgraph(pith__exec *exec, const pith__run *run, const char *attribute,
                                 const pith_tensor *inputs, size_t input_count, pith_tensor *outputs,
                                 size_t output_count) {

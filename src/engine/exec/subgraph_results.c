@@ -2,7 +2,9 @@
 #include "engine/exec/subgraph_results.h"
 
 /* Items that no sequence holds are dropped when they take three times as much as the others, plus
- * SLACK. Dropping later holds more memory; dropping earlier searches more often. */
+ * SLACK. The factor bounds the work: a drop copies what is still needed, at most a quarter of what
+ * is there. SLACK keeps small loops from dropping at all. Larger values hold more memory, smaller
+ * ones copy more often. */
 #define SLACK ((size_t)1 << 20)
 
 static void *kept_arena_memory(void *arena, size_t bytes) {

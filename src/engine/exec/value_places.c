@@ -33,6 +33,8 @@ static bool is_less(const space *s, size_t a, size_t b) {
     return x->bytes != y->bytes ? x->bytes < y->bytes : x->offset < y->offset;
 }
 
+/* Joins two treaps of which every key in `low` is below every one in `high`. The root is the region
+ * with the greater priority, so both orders hold. Expected depth is logarithmic. */
 static size_t place_merge(space *s, size_t low, size_t high) {
     if (!low || !high) return low ? low : high;
     region *a = &s->regions[low], *b = &s->regions[high];
@@ -44,7 +46,7 @@ static size_t place_merge(space *s, size_t low, size_t high) {
     return high;
 }
 
-/* Those below `key` and the others. */
+/* Splits a treap at `key` into the regions below it and the others. */
 static void place_split(space *s, size_t tree, size_t key, size_t *low, size_t *high) {
     if (!tree) {
         *low = *high = 0;
@@ -73,6 +75,8 @@ static void set_taken(space *s, size_t number) {
     s->regions[number].free = false;
 }
 
+/* The smallest free region of at least this size, of equal ones the one that is lowest in the
+ * buffer; 0: none. Going left after a fit and right after a miss finds it in one descent. */
 static size_t best_fit(const space *s, size_t bytes) {
     size_t best = 0;
     for (size_t at = s->root; at;) {
@@ -85,7 +89,9 @@ static size_t best_fit(const space *s, size_t bytes) {
 
 /* ---- the list ---- */
 
-/* A new region after `before`. */
+/* A new region after `before`. Its priority is its number times 2^32 / golden ratio (Knuth's
+ * multiplicative hashing), which scatters consecutive numbers enough for a treap and gives the same
+ * places in every run, unlike random priorities. */
 static size_t add_region(space *s, size_t before, size_t offset, size_t bytes) {
     size_t number = s->unused ? s->unused : ++s->count,
            after = before ? s->regions[before].after : 0;
@@ -115,7 +121,9 @@ static void join_next(space *s, size_t number) {
     s->unused = gone;
 }
 
-/* The number of a region of this size; 0 if the buffer would be too large. */
+/* The number of a region of this size; 0 if the buffer would be too large. Of a free region that
+ * fits, what is too much stays free. If none fits, the buffer grows at its end; a free region there
+ * grows with it and is used. */
 static size_t place_take(space *s, size_t bytes) {
     size_t number = best_fit(s, bytes);
     if (number) {
@@ -136,6 +144,8 @@ static size_t place_take(space *s, size_t bytes) {
     return pith__add_overflows(s->regions[number].offset, bytes, &s->end) ? 0 : number;
 }
 
+/* Frees a region and joins it with free neighbours, so that two free regions never touch. Without
+ * that the buffer would fall apart into pieces that fit nothing. */
 static void give(space *s, size_t number) {
     size_t before = s->regions[number].before, after = s->regions[number].after;
     if (after && s->regions[after].free) {
@@ -152,7 +162,8 @@ static void give(space *s, size_t number) {
 
 /* Walks through the steps as a run would: what ended with the step before is freed, then what
  * begins is taken. A slot is free only from the step after its last, or a result could lie over an
- * input of its own step. Best fit is not the optimum, which would take exponential time; it costs
+ * input of its own step. Sizes are rounded up to 64 bytes, a cache line, which also keeps every
+ * offset aligned to it. Best fit is not the optimum, which would take exponential time; it costs
  * log n per slot. */
 pith_status pith__slots_place(pith__slot *slots, size_t count, size_t steps, size_t *total,
                               pith__arena *scratch) {

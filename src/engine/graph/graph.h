@@ -107,9 +107,9 @@ typedef struct pith__attr {
                            functions; else "" */
     size_t count;       /* of the list kinds */
     union {
-        float f;
-        int64_t i;
-        pith_str s;
+        float real;
+        int64_t integer;
+        pith_str string;
         const pith_tensor *tensor;
         pith__graph *graph;
         const float *floats;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/dtype.h"
-#include "base/formats/print_double.h"
+#include "base/formats/decimal.h"
 #include "engine/graph/graph.h"
 
 typedef struct out {
@@ -58,7 +58,7 @@ static void put_type(const out *o, const pith__graph *graph, const pith__type *t
 }
 
 static void dump_put_attr(const out *o, const pith__attr *attr) {
-    char number[PITH_DOUBLE_CHARS];
+    char number[PITH_DECIMAL_CHARS];
     dump_put_str(o, attr->name);
     dump_put(o, "=");
     if (attr->reference.size) {
@@ -68,11 +68,11 @@ static void dump_put_attr(const out *o, const pith__attr *attr) {
     }
     switch (attr->kind) {
     case PITH_ATTR_FLOAT:
-        pith__print_double(number, 9, (double)attr->f);
+        pith__decimal_print(number, 9, (double)attr->real);
         dump_put(o, "%s", number);
         break;
-    case PITH_ATTR_INT: dump_put(o, "%" PRId64, attr->i); break;
-    case PITH_ATTR_STRING: dump_put_str(o, attr->s); break;
+    case PITH_ATTR_INT: dump_put(o, "%" PRId64, attr->integer); break;
+    case PITH_ATTR_STRING: dump_put_str(o, attr->string); break;
     case PITH_ATTR_INTS:
         dump_put(o, "[");
         for (size_t i = 0; i < attr->count && i < 16; i++)

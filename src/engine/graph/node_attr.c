@@ -24,7 +24,7 @@ const pith__attr *pith__node_attr(const pith__node *node, const char *name) {
 
 int64_t pith__node_int(const pith__node *node, const char *name, int64_t fallback) {
     const pith__attr *attr = find_kind(node, name, PITH_ATTR_INT);
-    return attr ? attr->i : fallback;
+    return attr ? attr->integer : fallback;
 }
 
 int32_t pith__node_choice(const pith__node *node, const char *name, int32_t fallback) {
@@ -34,12 +34,12 @@ int32_t pith__node_choice(const pith__node *node, const char *name, int32_t fall
 
 float pith__node_float(const pith__node *node, const char *name, float fallback) {
     const pith__attr *attr = find_kind(node, name, PITH_ATTR_FLOAT);
-    return attr ? attr->f : fallback;
+    return attr ? attr->real : fallback;
 }
 
 pith_str pith__node_str(const pith__node *node, const char *name, const char *fallback) {
     const pith__attr *attr = find_kind(node, name, PITH_ATTR_STRING);
-    return attr ? attr->s : pith__str_of(fallback);
+    return attr ? attr->string : pith__str_of(fallback);
 }
 
 const int64_t *pith__node_ints(const pith__node *node, const char *name, size_t *count) {
@@ -102,14 +102,14 @@ pith_status pith__node_copy_attrs(pith__node *node, const pith__node *from) {
 pith_status pith__node_set_int(pith__node *node, const char *name, int64_t value) {
     pith__attr *attr = node_attr_make(node, name, PITH_ATTR_INT);
     if (!attr) return PITH_ERR_MEMORY;
-    attr->i = value;
+    attr->integer = value;
     return PITH_OK;
 }
 
 pith_status pith__node_set_float(pith__node *node, const char *name, float value) {
     pith__attr *attr = node_attr_make(node, name, PITH_ATTR_FLOAT);
     if (!attr) return PITH_ERR_MEMORY;
-    attr->f = value;
+    attr->real = value;
     return PITH_OK;
 }
 
@@ -117,7 +117,7 @@ pith_status pith__node_set_str(pith__node *node, const char *name, pith_str valu
     pith_str copy = pith__arena_str(node->graph->arena, value);
     pith__attr *attr = copy.data ? node_attr_make(node, name, PITH_ATTR_STRING) : NULL;
     if (!attr) return PITH_ERR_MEMORY;
-    attr->s = copy;
+    attr->string = copy;
     return PITH_OK;
 }
 

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* Trims the mask to the range from the first key that it keeps to the last. Padding on either side
+ * then costs nothing, and positions count from the first kept key, so that a text gives the same
+ * bits wherever its padding lies. Zeros within the range are holes. */
 pith__attention_keys pith__attention_look(const pith__attention *a) {
     pith__attention_keys k = { .count = a->keys };
     if (a->key_mask) {
@@ -17,6 +20,9 @@ pith__attention_keys pith__attention_look(const pith__attention *a) {
     return k;
 }
 
+/* Room for what either kernel keeps: the transposed keys, the values in whole panels, and a strip
+ * of scores for each row of a tile. i16 needs less for each of these, and puts the units of values
+ * and the queries of a tile in what is left. */
 int64_t pith__attention_f32_scratch(int64_t keys, int64_t d, int64_t dv) {
     int64_t padded = (keys + 15) / 16 * 16 + 16;
     return padded * (d + (dv + 15) / 16 * 16 + PITH_ATTENTION_ROWS + 1);

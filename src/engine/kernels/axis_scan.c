@@ -1,6 +1,9 @@
 /* axis_scan.c - see axis_scan.h. */
 #include "engine/kernels/axis_scan.h"
 
+/* A running sum or product. A: the type it is made in, without sign for integers, since their sums
+ * wrap. START: the value before the first element. STEP: the next value of a, given the element v.
+ */
 #define SCAN(name, suffix, T, A, START, STEP)                                                      \
     pith__scan_fn pith__k_scan_##name##_##suffix;                                                  \
     void pith__k_scan_##name##_##suffix(const void *x, void *y, int64_t n, int64_t stride,         \
@@ -23,6 +26,8 @@ BOTH(u32, uint32_t, uint32_t)
 BOTH(i64, int64_t, uint64_t)
 BOTH(u64, uint64_t, uint64_t)
 
+/* OP says when v is better than best. The first NaN wins and stays, since nothing compares as
+ * better and only a number is replaced by a NaN. */
 #define ARG(name, suffix, T, OP)                                                                   \
     pith__arg_fn pith__k_arg_##name##_##suffix;                                                    \
     int64_t pith__k_arg_##name##_##suffix(const void *x, int64_t n, int64_t stride, bool last) {   \

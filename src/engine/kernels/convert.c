@@ -89,7 +89,10 @@ ROW(bool, uint8_t, NOT_ZERO, NOT_ZERO)
         for (int64_t i = 0; i < n; i++) p[i] = FROM_I(x[i]);                                       \
     }
 
-/* To odd: a double rounded so that a second rounding to fewer bits is still right. */
+/* Rounds a double to odd: towards zero, with the last bit set if anything was cut off. A second
+ * rounding, to at least two bits fewer, then gives what one rounding of x would, because no tie can
+ * appear that x does not have. Source: S. Boldo, G. Melquiond, "Emulation of FMA and correctly
+ * rounded sums: proved algorithms using rounding to odd". */
 static float round_to_odd(double x) {
     float f = (float)x;
     if ((double)f == x || isnan(x) || isinf(f)) return f;
@@ -129,6 +132,7 @@ F8_ROW(e4m3fnuz, PITH_F8E4M3FNUZ)
 F8_ROW(e5m2, PITH_F8E5M2)
 F8_ROW(e5m2fnuz, PITH_F8E5M2FNUZ)
 
+/* The exponent alone, 2^(bits - 127); 255 is NaN. Source: OCP Microscaling Formats, E8M0. */
 static void load_f_e8m0(double *y, const void *x, int64_t first, int64_t n) {
     const uint8_t *p = (const uint8_t *)x + first;
     for (int64_t i = 0; i < n; i++) y[i] = p[i] == 255 ? (double)NAN : ldexp(1.0, (int)p[i] - 127);
@@ -313,6 +317,10 @@ static bool has_row(int dtype) {
 
 bool pith__convert_known(int from, int to) { return has_row(from) && has_row(to); }
 
+/* The first of these that knows the pair: a copy for equal types, the kernel of this CPU, a loop
+ * for the pair, and at last blocks that go through int64 or double. int64 is taken wherever the
+ * source is an integer, so that a number above 2^53 is rounded once. Only u64 to a float goes
+ * through double, since int64 does not hold its upper half. */
 void pith__convert(void *y, int to, int64_t y_first, const void *x, int from, int64_t x_first,
                    int64_t n, bool saturate) {
     if (n <= 0) return; /* there may be no memory */
@@ -354,6 +362,8 @@ void pith__convert(void *y, int to, int64_t y_first, const void *x, int from, in
     }
 }
 
+/* Source: ONNX DynamicQuantizeLinear. The range includes 0, so that 0 is exact; a range of nothing
+ * gets the scale 1. */
 void pith__dynamic_scale(float *scale, float *zero, const float *x, size_t n,
                          pith__range_fn *range) {
     float low = 0, high = 0;

@@ -83,6 +83,9 @@ static pith__kernel_fn *gemm_choose(const gemm_choice *choices, size_t count, co
     return pith__kernel_find(plain, dtype, isa);
 }
 
+/* Below 64 k the tiles of AMX would multiply mostly zeros, since a step takes 64. The speeds are
+ * rough multiples of f32's; callers share a matmul among threads by them, and no result depends on
+ * them. */
 pith__gemm_i8_fn *pith__gemm_i8_find(int *speed, int64_t k, pith__isa isa) {
     static const gemm_choice choices[] = {
         { "gemm_amx", PITH_ISA_avx512, PITH_CPU_AMX_INT8, 10, 64 },

@@ -33,6 +33,8 @@ static void blocks_pack_column(uint8_t *to, const uint8_t *from, const pith__blo
     }
 }
 
+/* What the last block and the last panel lack stays 0. Rows of a have zeros behind k, and columns
+ * that do not exist are not stored, so it has no effect. */
 void pith__blocks_pack_panel(void *panel, const pith__blocks_form *f,
                              const pith__blocks_columns *from) {
     const int64_t bytes = f->block * f->bits / 8, step = pith__blocks_block_bytes(f);

@@ -60,6 +60,10 @@ PITH_INLINE double affine_sum(const float *x, int64_t n, float mean, const int s
     return sum;
 }
 
+/* Two passes, because the mean of squares less the square of the mean would cancel where the mean
+ * is large. Deviations are taken from the mean as rounded to f32, since lanes are f32. With r the
+ * rounded mean, the variance is mean((x - r)^2) - (mean - r)^2, which takes that rounding out
+ * again. */
 void PITH_K(moments_f32)(const float *x, int64_t n, double *mean, double *variance) {
     double whole = affine_sum(x, n, 0.0f, 0) / (double)n;
     float rounded = (float)whole;

@@ -9,6 +9,8 @@
  * and places; fewer leave the execution ports idle. */
 enum { VECTORS = 4 };
 
+/* Where v takes the place of best: where it is better, or as good if the last of equals is wanted,
+ * or a NaN while best is none. Every comparison with a NaN fails, so the first NaN stays. */
 PITH_INLINE vm arg_better(vf v, vf best, const bool last, const int min) {
     vm plain;
     if (min)
@@ -64,6 +66,10 @@ static int64_t arg_find(const float *x, int64_t n, float best, bool last, bool o
     return -1;
 }
 
+/* Two passes over a row: the best value, then its place. The first pass is plain minima or maxima,
+ * which carry no places along. `odd` adds 0 * x of every element: it is NaN in the end if there was
+ * a NaN or an infinity, for one instruction per vector instead of a comparison. Only then is the
+ * row searched for NaN. */
 PITH_INLINE int64_t arg_row(const float *x, int64_t n, const bool last, const int min) {
     vf best[VECTORS], odd = vf_zero();
     int64_t i = 0;

@@ -37,7 +37,8 @@ typedef struct range {
     int64_t from, to;
 } range;
 
-/* The keys query i may see, before holes; empty: from >= to. */
+/* The keys query i may see, before holes; empty: from >= to. Sides of the window are compared
+ * before they are added, since a caller's limit may be near the largest integer. */
 static range visible(const call *c, int64_t i) {
     const pith__attention *a = c->a;
     int64_t offset = a->causal_offset == INT64_MAX ? 0 : a->causal_offset, from = 0, to = a->keys;
@@ -106,7 +107,8 @@ static vf finish_scores(const call *c, int64_t i, float *s, range r, bool *any) 
 PITH_INLINE vf exponential(vf s, vf log2e, vf floor) { return vf_exp2(vf_fma(s, log2e, floor)); }
 
 /* Where log2e * top is so large that its rounding would leave the range of 2^x, or infinite, the
- * row's largest score is taken from the row first. Returns what is the largest then. */
+ * row's largest score is taken from the row first. Returns what is the largest then. Usual rows
+ * skip this pass: there the subtraction is a part of the multiply-add in `exponential`. */
 static float lowered(const call *c, float *s, range r, float top) {
     float product = c->log2e * top;
     if (product > -0x1p30f && product < 0x1p30f) return top;
@@ -154,7 +156,9 @@ static void attention_scores(const call *c, int64_t i, int rows, range r) {
 }
 
 /* t, of rows of panels, += probabilities of rows [from, to) of v times these, for rows of the strip
- * and columns of v from `column` on. `begins`: nothing is in t yet. */
+ * and columns of v from `column` on. `begins`: nothing is in t yet. Keys that the mask skips are
+ * left out, not multiplied by 0, so that a NaN in their values cannot spread; each run of kept keys
+ * is a matmul that goes on with the sums of the one before. */
 static void add_values(const call *c, int rows, int panels, const float *strip, int64_t column,
                        range r, float *t, bool begins) {
     pith__gemm_tile g = { .a_row = c->strip_row,
@@ -179,7 +183,8 @@ static void add_values(const call *c, int rows, int panels, const float *strip, 
     }
 }
 
-/* What a query without any key gets. */
+/* The result for a query without any key, as none_left says: the plain mean of all values, zeros,
+ * or NaN. Masked keys count in the mean as well. */
 static void no_keys(const pith__attention *a, float *o) {
     for (int64_t column = 0; column < a->dv; column += 16) {
         size_t width = a->dv - column < 16 ? (size_t)(a->dv - column) : 16;

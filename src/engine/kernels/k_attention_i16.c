@@ -167,7 +167,8 @@ PITH_INLINE void to_pairs(int32_t *pairs, const float *x, int64_t n, float inver
         vi_store_16(pairs + j / 2, attention_i16_rounded(vf_load(x + j), times));
 }
 
-/* Keys in rows of pairs, which are transposed as floats are. Returns their unit. */
+/* Rounds the keys to 16 bits, in rows of pairs, and transposes the pairs as floats are. All keys
+ * share one unit, because their scores are compared with each other as integers. Returns it. */
 static float pack_keys(float *kt, int32_t *pairs, const call *c, const float *k) {
     const pith__attention *a = c->a;
     vf most = vf_zero();
@@ -179,7 +180,10 @@ static float pack_keys(float *kt, int32_t *pairs, const call *c, const float *k)
     return m.unit;
 }
 
-/* Values in panels of 16 columns, two rows of them in the place of one. */
+/* Rounds the values to 16 bits, in panels of 16 columns, two rows of them in the place of one. A
+ * column is measured from the middle of its range: probabilities sum to 1, so the middle can be
+ * added at the end, and the steps are finer than for numbers measured from 0. Within VALUE_MOST
+ * steps on either side, the sums of a block of keys fit 32 bits. */
 static void pack_values(int32_t *packed, const call *c, const float *v) {
     const pith__attention *a = c->a;
     const vi lower = vi_set1(0xFFFF);
@@ -271,8 +275,10 @@ typedef struct exponent {
     int32_t top, shift, factor;
 } exponent;
 
-/* unit * 2^27 = factor * 2^-15 * 2^(15 - shift), rounded down; a unit that would want no shift but
- * one to the left is taken as the largest that does not, and one that is 0 makes all of them 0. */
+/* The multiplication of a score difference by unit * 2^11, as a shift and a 16-bit factor: unit *
+ * 2^27 = factor * 2^-shift, the factor being the mantissa of the unit, cut to 16 bits. A unit so
+ * large that the shift would be to the left is taken as the largest that needs none, and one that
+ * is 0 makes all exponents 0. */
 static exponent exponent_of(int32_t top, float unit) {
     uint32_t bits;
     memcpy(&bits, &unit, sizeof bits);
@@ -374,7 +380,8 @@ PITH_INLINE vi attention_i16_add_weights(vi sum, weights w) { return vi_add(sum,
 PITH_INLINE void put_weights(void *p, weights w) { vi_store_16(p, w); }
 #endif
 
-/* A row of scores to its probabilities, in place. Returns the reciprocal of their sum. */
+/* A row of scores to its probabilities, in place: 32 bits become 16, so that writing never catches
+ * up with reading. Returns the reciprocal of their sum, which is exact in integers. */
 static float probabilities(const call *c, int32_t *s, const exponent *e) {
     vi sum = vi_set1(0);
     int64_t j = 0;
@@ -391,7 +398,10 @@ static float probabilities(const call *c, int32_t *s, const exponent *e) {
     return 1.0f / (float)vi_hsum(sum);
 }
 
-/* Probabilities times some panels of values to the result. */
+/* Probabilities times some panels of values to the result. Values are codes, of which a column has
+ * a unit and a middle: with shares as the reciprocals of the sums of probabilities, the result is
+ * sum * share * unit + middle, since the probabilities add up to 1 then. The sum over up to BLOCK
+ * keys stays in integers; the sums of further blocks are added in f32. */
 static void put_values(const call *c, int64_t i, int rows, int tile_rows, int64_t column,
                        int panels, const float *shares) {
     const pith__attention *a = c->a;

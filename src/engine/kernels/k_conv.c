@@ -126,7 +126,10 @@ typedef struct span {
     bool inside;
 } span;
 
-/* The spans of positions [n, end); returns their number. */
+/* Cuts positions [n, end) into spans of the widest tile and smaller ones at the end; returns their
+ * number. Positions are counted through the rows of the padded plane, so a span may cross from one
+ * row to the next. It then computes some positions between rows, which conv_store drops: that is
+ * cheaper than ending vectors at every row. */
 static int conv_spans(span *spans, const pith__conv *c, int64_t n, int64_t end) {
     int count = 0;
     for (int64_t row = n / c->step, column = n % c->step; n < end; count++) {
@@ -189,7 +192,9 @@ void PITH_K(conv_positions_f32)(const pith__conv *c, int64_t m0, int64_t m1, int
     }
 }
 
-/* The way with fewer multiply-adds of vectors. */
+/* Takes the way with fewer multiply-adds of vectors. By positions, each vector of positions meets
+ * each map, and positions between rows are wasted. By maps, each position meets each vector of
+ * maps, and what is wasted are lanes of the last panel and the turning of results (TURN). */
 void PITH_K(conv_f32)(const pith__conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     const int64_t vectors = (n1 - n0 + 15) / 16,
                   panels = (m1 - m0 + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL;

@@ -23,6 +23,9 @@ static int64_t turn_few(uint8_t *to, int64_t to_row, const uint8_t *from, int64_
     return i;
 }
 
+/* Transposes blocks of 16 x 16 in registers. Bytes are widened to 32 bits for that, since vec.h can
+ * transpose these; the rest goes one by one, or, with up to four rows, by turn_few. flip: the bits
+ * that change, 0x80 for a change of sign. */
 void PITH_K(turn_bytes_u8)(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row,
                            int64_t n, int64_t m, uint8_t flip) {
     const vi flips = vi_set1(flip);
@@ -163,8 +166,11 @@ PITH_INLINE size_t depthwise_part(size_t n, size_t q) {
     return n < 16 * q ? 0 : depthwise_least(n - 16 * q);
 }
 
-/* What taps [t, t + QUAD) add to the sums of n channels of one window, in the order of the weights.
- */
+/* What taps [t, t + QUAD) add to the sums of n channels of one window. The bytes of four taps are
+ * interleaved, so that four neighbouring bytes are the taps of one channel and one instruction adds
+ * their four products. Interleaving works within 16 bytes, which leaves the channels in another
+ * order; the weights are packed in that order (pith__depthwise_place), and sums keep it until they
+ * are stored. */
 PITH_INLINE void depthwise_quad(vi sum[4], const pith__depthwise_bytes *a, const uint8_t *x,
                                 const int32_t *weights, int64_t t, const int64_t taps,
                                 const size_t n, const bool vnni) {
@@ -198,7 +204,9 @@ PITH_INLINE void depthwise_sums(vi sum[4], const pith__depthwise_bytes *a, const
         depthwise_quad(sum, a, x, weights + 16 * t, t, a->taps, n, vnni);
 }
 
-/* Channels [c, c + n) of all windows. */
+/* Channels [c, c + n) of all windows. The terms and scales of the epilogue are turned once into the
+ * order of the sums, so that sums need no turning on their way to bytes, whose narrowing restores
+ * the order. */
 PITH_INLINE void depthwise_block(const pith__depthwise_bytes *given, int64_t c, const bool usual,
                                  const size_t n, const bool vnni) {
     const pith__depthwise_bytes a = *given;

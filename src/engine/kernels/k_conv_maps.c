@@ -141,6 +141,9 @@ static void conv_maps_block(const pith__conv *c, int64_t m, int64_t m1, int64_t 
                       t + 16 * p);
 }
 
+/* Tiles end with a row of positions, so that nothing is computed between rows. Few positions are
+ * one tile instead, together with what lies between their rows, so that they read the weights once.
+ */
 void PITH_K(conv_maps_f32)(const pith__conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     if (n0 >= n1) return;
     for (int64_t m = m0, next; m < m1; m = next) {

@@ -233,8 +233,9 @@ void PITH_K(gemm_by_tiles)(const pith__gemm *g, pith__gemm_tile_fn *tile, int64_
     (PITH_ACT_GELU_ERF, gelu.to, g->ldc, gelu.busy, TILE_COLUMNS, waiting, TILE_COLUMNS);
 }
 
-/* Sums of one row times `panels` panels from column j on, into t. ahead: what is fetched meanwhile;
- * 0: nothing. */
+/* Sums of one row times `panels` panels from column j on, into t. Each panel is read from its
+ * beginning to its end, a cache line in each step of k. ahead: what is fetched in addition; 0:
+ * nothing. */
 PITH_INLINE void row_sums(const int panels, const pith__gemm *g, const float *a, int64_t j,
                           uintptr_t ahead, float *t) {
     const float *b[ROW_PANELS_FAR];
@@ -260,7 +261,9 @@ PITH_INLINE void row_sums(const int panels, const pith__gemm *g, const float *a,
     for (int p = 0; p < panels; p++) vf_store(t + 16 * p, sum[p]);
 }
 
-/* Row i, columns [n0, n1). */
+/* Row i, columns [n0, n1). A single row uses every weight once, so the time is that of reading b.
+ * If b is larger than half of the last level cache it comes from memory, and more panels at once
+ * keep more reads under way. */
 static void gemm_row(const pith__gemm *g, int64_t i, int64_t n0, int64_t n1) {
     _Alignas(64) float t[16 * ROW_PANELS_FAR];
     const float *a = g->a + i * g->lda;
@@ -294,7 +297,9 @@ void PITH_K(gemm_f32)(const pith__gemm *g, int64_t m0, int64_t m1, int64_t n0, i
     PITH_K(gemm_by_tiles)(g, PITH_K(gemm_tile_f32), m0, m1, n0, n1);
 }
 
-/* One panel of columns [j, j + width): k rows of 16, zeros beyond width. */
+/* One panel of columns [j, j + width): k rows of 16, zeros beyond width. Rows of b that are
+ * contiguous are copied; columns that are contiguous (a transposed weight) are turned in squares of
+ * 16; anything else goes element by element. */
 static void gemm_pack_panel(float *packed, const float *b, int64_t row_stride,
                             int64_t column_stride, int64_t k, int64_t width) {
     int64_t i = 0;

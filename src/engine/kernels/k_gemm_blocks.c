@@ -13,7 +13,8 @@
 #include "engine/kernels/vec.h"
 #include "engine/kernels/vmath.h"
 
-/* k whose products are added in 16 bits; a multiple of 8. */
+/* k whose products are added in 16 bits; a multiple of 8. A longer span could overflow them, as
+ * said above; a shorter one widens sums to 32 bits more often. */
 enum { SPAN = 32 };
 
 /* ROWS and NARROW_ROWS: rows of a tile for each way, PANELS: its panels of 16 columns. Each row has
@@ -175,6 +176,8 @@ PITH_INLINE vi blocks_high(vi b) { return blocks_low(vi_shr(b, 4)); }
 
 /* The sums over all blocks of a tile into t, which is cleared before. */
 #if defined(HAS_VNNI)
+/* A step takes 8 k of each panel: with 4 bits the lower and the upper halves of one group of 64
+ * bytes, with 8 bits two groups. The 16 scales of the block are behind its groups. */
 PITH_INLINE void tile_vnni(const int rows, const pith__blocks_form *f, place at, float *t) {
     const bool halves = f->bits == 4;
     for (int64_t block = f->blocks; block > 0; block--) {
@@ -255,6 +258,8 @@ PITH_INLINE void blocks_span(const int rows, place at, const bool halves, int tu
     }
 }
 
+/* Sums of 16 bits hold a span; then they are added to those of 32 bits. Weights of 8 bits go
+ * through the span twice, first for their lower halves. */
 PITH_INLINE void tile_narrow(const int rows, const pith__blocks_form *f, place at, float *t) {
     const bool halves = f->bits == 4;
     const int span = f->block < SPAN ? f->block : SPAN;
@@ -370,7 +375,9 @@ PITH_INLINE vf blocks_take(const float *x, int64_t n) {
     return n >= 16 ? vf_load(x) : blocks_take_few(x, n);
 }
 
-/* n numbers of a block of a row, n at most block. */
+/* n numbers of a block of a row, n at most block: gemm_blocks.h says how. The largest magnitude is
+ * found on the bits without sign, whose order is that of the numbers, with infinity and NaN above
+ * all of them; so one maximum also tells whether all are finite. */
 static void quantize_block(uint8_t *to, const float *x, int64_t n, int64_t block, int32_t middle) {
     vi most = vi_set1(0), sum = vi_set1(0);
     for (int64_t i = 0; i < n; i += 16)

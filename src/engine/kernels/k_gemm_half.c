@@ -34,6 +34,9 @@ PITH_INLINE vf gemm_half_row_of(const bool f16, const int odd, const char *b) {
     return vf_bits(odd ? vi_and(group, vi_set1((int32_t)0xFFFF0000u)) : vi_shl(group, 16));
 }
 
+/* A tile that widens b in registers, for few rows: two steps of k at a time, as b is packed. It
+ * prefetches 2 kB ahead in each panel, since each line of b is read once and waiting for it takes
+ * longest. */
 PITH_INLINE void wide_tile(const int rows, const bool f16, const char *a, int64_t a_row,
                            const char *b, int64_t b_panel, int64_t k, float *t) {
     vf s[ROWS][PANELS];
@@ -202,6 +205,8 @@ PITH_INLINE void run_wide(const pith__gemm_half *g, const bool f16, int64_t m0, 
     }
 }
 
+/* Rows that fill more than two tiles pay for widening a strip of b to memory once; fewer widen it
+ * in registers, each tile for itself. */
 void PITH_K(gemm_f16)(const pith__gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     if (m1 - m0 > 2 * ROWS && g->k > 0)
         run_wide(g, true, m0, m1, n0, n1);
@@ -240,7 +245,9 @@ void PITH_K(gemm_dp_bf16)(const pith__gemm_half *g, int64_t m0, int64_t m1, int6
 }
 #endif
 
-/* The bits of the bf16 nearest to x, in the upper half; NaN stays one. */
+/* The bits of the bf16 nearest to x, in the upper half: adding 0x7FFF and the last bit that stays
+ * rounds to nearest with ties to even. A NaN would round to infinity or wrap; instead its quiet bit
+ * is set, so that it stays one. */
 PITH_INLINE vi nearest(vf x) {
     vi bits = vi_bits(x), odd = vi_and(vi_shr(bits, 16), vi_set1(1));
     vi up = vi_add(bits, vi_add(odd, vi_set1(0x7FFF)));

@@ -389,6 +389,8 @@ enum { FOUR = 1, TOGETHER = 1 };
 enum { FOUR = 0, TOGETHER = 0 };
 #endif
 
+/* True if all column sums of these columns fit 16 bits. Zero points do too, so their products take
+ * one instruction that multiplies pairs of 16 bits and adds. */
 static bool all_small(const pith__gemm_int8 *g, int64_t j, int64_t width) {
     const int64_t b_panel = pith__gemm_int8_panel_bytes(g->k);
     bool small = true;
@@ -398,6 +400,10 @@ static bool all_small(const pith__gemm_int8 *g, int64_t j, int64_t width) {
     return small;
 }
 
+/* Sums of a tile become results: zero points and extras are added in integers, then come the scales
+ * and the bias, then the activation. Without an activation the results go to where they belong;
+ * with one they wait in f, which stays in the L1 cache. The forms for several panels need column
+ * sums of 16 bits and extras, the usual case; all others take a panel at a time. */
 PITH_INLINE void gemm_int8_finish(const pith__gemm_int8 *g, const int32_t *t, int64_t stride,
                                   int32_t shift, int64_t i, int64_t rows, int64_t j, int64_t width,
                                   const bool vnni) {

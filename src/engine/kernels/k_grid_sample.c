@@ -25,6 +25,8 @@ PITH_INLINE vf grid_sum(const pith__grid *g, const float *x, int64_t i, const bo
     return sum;
 }
 
+/* True if no place of these sixteen points is left out. Places below 0 have the sign bit, so the OR
+ * of all of them has it if any has. It holds for all channels and is found once. */
 static bool grid_whole(const pith__grid *g, int64_t i) {
     vi least = vi_set1(0);
     for (int64_t k = 0; k < g->taps; k++) least = vi_or(least, vi_load(g->at + k * g->stride + i));

@@ -3,6 +3,8 @@
 
 #include "engine/kernels/vec.h"
 
+/* The sum of k bytes, with sign if flip is 0x80: flipping the upper bit adds 128 to each, which is
+ * taken off at the end, so that both kinds are summed as bytes without sign. */
 static int32_t sums_of_bytes(const uint8_t *a, int64_t k, int32_t flip) {
     const vi all = vi_set1(flip);
     vi sum = vi_set1(0);
@@ -24,6 +26,8 @@ PITH_INLINE vi sums_shifted(const pith__sums_shift *s, vi c, const int32_t *sums
     return s->column_zeros ? vi_sub(c, vi_mul(q, vi_load(zeros))) : c;
 }
 
+/* The three terms of a row as two products per element: p times the column's sum, and q times (the
+ * row's sum - k * p). */
 static void sums_shift_row(const pith__sums_shift *s, int64_t i) {
     const uint32_t zero = (uint32_t)s->row_zeros[i];
     int32_t sum = 0, *c = s->c + i * s->row, rest[3][16] = { { 0 } };

@@ -94,7 +94,10 @@ PITH_INLINE void write(const int rows, const block *b, const float *beta, int64_
         if (whole_ < (n)) step(__VA_ARGS__, whole_, (n)-whole_);                                   \
     } while (0)
 
-/* centred: the mean is taken off (LayerNormalization), else not (RMSNormalization). */
+/* Two passes for the statistics, since the mean of squares less the square of the mean would
+ * cancel, and one for the result. If there is anything to add, the sums are stored on the first
+ * pass, in `sum` or in y, and read from there. centred: the mean is taken off (LayerNormalization),
+ * else not (RMSNormalization). */
 PITH_INLINE void norm_normalise(const int rows, const bool centred, const pith__layer_norm *a,
                                 int64_t row) {
     const bool gathered = a->residual || a->bias || a->sum;
@@ -145,6 +148,8 @@ PITH_INLINE float row_max(const float *x, int64_t n) {
     return vf_hmax(m);
 }
 
+/* The largest element is taken off first, so that no exponential overflows and the sum is at least
+ * 1. Results are divided, not multiplied by a reciprocal, which would round twice. */
 void PITH_K(softmax_f32)(const float *x, float *y, int64_t rows, int64_t n) {
     for (int64_t row = 0; row < rows; row++, x += n, y += n) {
         vf m = vf_set1(row_max(x, n)), sum = vf_zero();
@@ -159,6 +164,8 @@ void PITH_K(softmax_f32)(const float *x, float *y, int64_t rows, int64_t n) {
     }
 }
 
+/* (x - m) - log(sum of exp(x - m)). The logarithm of a softmax would lose small probabilities,
+ * which may round to 0. */
 void PITH_K(log_softmax_f32)(const float *x, float *y, int64_t rows, int64_t n) {
     for (int64_t row = 0; row < rows; row++, x += n, y += n) {
         vf m = vf_set1(row_max(x, n)), sum = vf_zero();
@@ -221,6 +228,8 @@ PITH_INLINE void lp_columns(const float *x, float *y, int64_t n, int64_t inner, 
     }
 }
 
+/* Sixteen sums in double, one for each lane, which are added in halves at the end. The rest of a
+ * row is filled up with zeros, which add nothing. */
 PITH_INLINE void lp_row(const float *x, float *y, int64_t n, const bool square) {
     double sums[16] = { 0 };
     float some[16] = { 0 };

@@ -48,7 +48,7 @@ PITH_INLINE int64_t pool_windows_before(int64_t distance, int64_t stride) {
 
 static void pool_strip_begin(pool_strip *s, int64_t j, int64_t last_row) {
     const int stride = s->stride;
-    const pith__window *w = s->a->w;
+    const pith__window *w = s->a->window;
     const int last = w->rank - 1;
     s->j = j;
     s->n = w->out[last] - j < 16 ? (size_t)(w->out[last] - j) : 16;
@@ -62,7 +62,8 @@ static void pool_strip_begin(pool_strip *s, int64_t j, int64_t last_row) {
     }
 }
 
-/* Column c of the windows at offset `at`, one by one: next to them x ends. */
+/* Column c of the windows at offset `at`, one by one, where a whole vector would reach beyond x. It
+ * is rare, and not inlined, so that the usual way stays short. */
 static __attribute__((noinline)) vf pool_scattered(const pool_strip *s, int64_t at, int64_t c,
                                                    int stride, float outside) {
     float lanes[16];
@@ -71,7 +72,8 @@ static __attribute__((noinline)) vf pool_scattered(const pool_strip *s, int64_t 
     return vf_load(lanes);
 }
 
-/* Column c of the windows, in the row at offset `row`. */
+/* Column c of the windows, in the row at offset `row`, in the cheapest way that reads inside of x:
+ * as it lies if all of it is inside the row; with the lanes outside replaced; or one by one. */
 PITH_INLINE vf pool_tap(const pool_strip *s, int64_t row, int64_t c, const int max) {
     const float *x = s->a->x;
     const int stride = s->stride;
@@ -86,7 +88,7 @@ PITH_INLINE vf pool_tap(const pool_strip *s, int64_t row, int64_t c, const int m
 }
 
 PITH_INLINE void pool_put(const pool_strip *s, int64_t o, vf v, int64_t channel) {
-    const pith__window *w = s->a->w;
+    const pith__window *w = s->a->window;
     const int last = w->rank - 1;
     float *y = s->a->y + (channel * (last ? w->out[0] : 1) + o) * w->out[last] + s->j;
     if (s->n == 16)
@@ -115,7 +117,7 @@ PITH_INLINE int64_t pool_inside(const pith__window *w, int64_t o, int64_t *first
 /* Rows [o, end) of windows. A ring keeps the maxima of the rows that windows share. */
 PITH_INLINE void pool_max_strip(const pool_strip *s, int64_t o, int64_t end, int64_t channel,
                                 const int max) {
-    const pith__window *w = s->a->w;
+    const pith__window *w = s->a->window;
     float ring[MOST][16];
     const int64_t step = s->step / s->in;
     for (int64_t known = 0; o < end; o++) {
@@ -143,7 +145,7 @@ PITH_INLINE void pool_max_strip(const pool_strip *s, int64_t o, int64_t end, int
 
 /* Places of window row o along axis 0. */
 PITH_INLINE int64_t pool_row_places(const pith__pool_planes *a, int64_t o, int64_t inside) {
-    const pith__window *w = a->w;
+    const pith__window *w = a->window;
     if (!a->padded || w->rank == 1) return inside;
     const int64_t left = w->in[0] + w->end[0] - (o * w->stride[0] - w->begin[0]);
     const int64_t places = left <= 0 ? 0 : (left - 1) / w->dilation[0] + 1;
@@ -161,7 +163,7 @@ PITH_INLINE vf pool_divide(const pool_strip *s, vf sum, int64_t rows) {
 }
 
 static void pool_mean_strip(const pool_strip *s, int64_t o, int64_t end, int64_t channel) {
-    const pith__window *w = s->a->w;
+    const pith__window *w = s->a->window;
     for (; o < end; o++) {
         int64_t first;
         const int64_t rows = pool_inside(w, o, &first);
@@ -176,7 +178,8 @@ static void pool_mean_strip(const pool_strip *s, int64_t o, int64_t end, int64_t
 
 /* ---- planes ---- */
 
-/* May NaN be among n elements? Also said of infinities. */
+/* May NaN be among n elements? Also said of infinities. 0 times a finite number is 0 and 0 times
+ * anything else is NaN, which stays in the sum. */
 static bool pool_odd(const float *x, int64_t n) {
     vf sums[4] = { vf_zero(), vf_zero(), vf_zero(), vf_zero() };
     int64_t i = 0;
@@ -279,7 +282,7 @@ PITH_INLINE void pool_groups(const pool_strip *s, int64_t o, int64_t end, int64_
                 all[i] = pool_divide(
                     s, all[i],
                     plain ? size
-                          : pool_row_places(s->a, o + i, pool_inside(s->a->w, o + i, &first)));
+                          : pool_row_places(s->a, o + i, pool_inside(s->a->window, o + i, &first)));
             pool_put(s, o + i, all[i], channel);
         }
     }
@@ -315,7 +318,7 @@ static pool_rows_fn *pool_choose(const pith__window *w, int max) {
 }
 
 static void pool_plane(const pith__pool_planes *a, int64_t channel, int max) {
-    const pith__window *w = a->w;
+    const pith__window *w = a->window;
     const int last = w->rank - 1;
     const int64_t outer = last ? w->out[0] : 1;
     pool_rows_fn *const rows = pool_choose(w, max);
@@ -409,8 +412,11 @@ static void pool_flat_join(const pool_joins *j, int64_t count, int max) {
         pool_flat_rows(j, count, 0, 2);
 }
 
+/* The maximum over a window is the maximum over its rows of the maxima over its columns, so the two
+ * directions go one after the other: as many operations as rows and columns instead of their
+ * product. Padding is -infinity in a copy, which removes all special cases at edges. */
 static void pool_flat(const pith__pool_planes *a, int64_t channel, int max) {
-    const pith__window *w = a->w;
+    const pith__window *w = a->window;
     const int64_t width = w->out[1] + w->kernel[1] - 1, more = w->kernel[0] - 1,
                   band = FLAT / width - more;
     const float *x = a->x + channel * w->in[0] * w->in[1];
@@ -444,8 +450,11 @@ static bool pool_flat_fits(const pith__window *w) {
     return width <= FLAT / 3 / w->kernel[0] && width >= w->in[1] + w->begin[1];
 }
 
+/* A maximum that keeps NaN takes more instructions than one that does not. Where windows overlap,
+ * each element is read several times, and looking for NaN once pays; where they do not, every
+ * maximum keeps NaN. */
 void PITH_K(pool_rows_max_f32)(const pith__pool_planes *a) {
-    const pith__window *w = a->w;
+    const pith__window *w = a->window;
     const int last = w->rank - 1;
     const int64_t plane = pith__window_count(w->in, w->rank);
     const bool shared = w->kernel[last] > w->stride[last] || w->kernel[0] > w->stride[0];

@@ -73,8 +73,10 @@ typedef struct steps_of {
     int32_t zero;
 } steps_of;
 
-/* Least and largest: of the range of a row; farthest: its element farthest from 0. Half a step less
- * than there is, so that nothing within the range is rounded out of it. */
+/* Least and largest: of the range of a row without outliers, 0 included; farthest: its element
+ * farthest from 0. The range is at least a hundredth of the farthest, which keeps what an outlier
+ * lacks within 16 bits. Half a step less than there is, so that nothing within the range is rounded
+ * out of it. */
 PITH_INLINE steps_of find_steps(float least, float largest, float farthest) {
     const float most = (float)PITH_NARROW_A - 0.5f;
     float width = largest - least;
@@ -87,8 +89,10 @@ PITH_INLINE steps_of find_steps(float least, float largest, float farthest) {
     return (steps_of){ inverse, width / most, first_lane(vi_sub(zero, vi_bits(bottom))) };
 }
 
-/* Those of rows, side by side as well, without the elements farthest from 0; of each, the neighbour
- * in rank in its lane stays. */
+/* Finds the steps of rows without the elements farthest from 0. In each turn the farthest of all
+ * lanes goes, and the next in its lane takes its place; that is exact as long as no lane loses more
+ * than it has noted (extremes). Rows go side by side, since each turn is a chain of dependent
+ * operations. */
 PITH_INLINE void leave_out(steps_of *steps, extremes *e, const int rows) {
     vf depth[ROWS], next[ROWS]; /* of what is below 0 */
     float farthest[ROWS] = { 0 };
@@ -135,6 +139,9 @@ PITH_INLINE uint64_t round_block(uint8_t *q, const float *x, vf inverse, vf zero
     return cut;
 }
 
+/* Rounds a row in blocks and notes the elements that 8 bits do not hold; then makes an extra of
+ * each. Both loops are without branches that depend on the numbers, since outliers cannot be
+ * foreseen and a wrong guess costs more than an extra of 0. */
 static void quantize_row(const pith__quantize_rows *a, int64_t row, steps_of steps) {
     const float *x = a->x + row * a->ldx;
     const vf inverse = vf_set1(steps.inverse), zero = vf_set1(PITH_ROUND_MAGIC + (float)steps.zero);
@@ -185,7 +192,9 @@ void PITH_K(quantize_rows_u8)(const pith__quantize_rows *a) {
         for (; row < a->rows; row++) quantize_rows(a, row, 1);
 }
 
-/* The least step of each column of a panel that keeps the bounds. */
+/* The least step of each column of a panel that keeps two bounds: 127 for one weight, and the sum
+ * of four for the narrow GEMM. Rows of such a four are 8 i + 0, 1, 4, 5 or 8 i + 2, 3, 6, 7, those
+ * whose products meet in one 16-bit sum. */
 static vf panel_step(const float *panel, int64_t k) {
     const vf four_most =
         vf_set1((float)PITH_NARROW_FOUR - 2.0f); /* each of the four is rounded by half a step at
@@ -203,7 +212,8 @@ static vf panel_step(const float *panel, int64_t k) {
     return step;
 }
 
-/* What errors [k][16] of weights after the t-th in order change in it; u is its row. */
+/* What errors [k][16] of weights after the t-th in order change in it; u is its row. Four sums, so
+ * that their chains of multiply-adds overlap. */
 PITH_INLINE vf made_good(const float *errors, const float *u, int64_t t, int64_t k) {
     vf sum[4] = { vf_zero(), vf_zero(), vf_zero(), vf_zero() };
     for (; k - t > 4; t += 4) {
@@ -228,6 +238,10 @@ PITH_INLINE vf left_of_four(const int32_t *groups, int64_t i) {
     return vf_sub(vf_set1((float)PITH_NARROW_FOUR), vf_of_vi(sum));
 }
 
+/* Without a factor each weight is rounded to nearest. With one, weights are rounded from the last
+ * in order to the first. Each aims at its value plus what the errors of those already rounded ask
+ * of it, and is limited to what its four leave free, since a compensated weight may be larger than
+ * the one that set the step. `work` keeps the errors, in order. */
 void PITH_K(quantize_panel_i8)(void *packed, float *scale, const float *panel, int64_t k,
                                const pith__factor *factor, float *work) {
     const vf zero = vf_set1(PITH_ROUND_MAGIC), most = vf_set1(127.0f), step = panel_step(panel, k);
@@ -274,6 +288,9 @@ PITH_INLINE void quantize_reduce(float *a, int64_t stride, int64_t i, int64_t j,
     for (int p = 0; p < vectors; p++) vf_store(a + i * stride + j + 16 * p, sum[p]);
 }
 
+/* Cholesky's factorisation without roots, row by row: row i of D U is row i of a less what the rows
+ * above it have in it, and dividing it by its diagonal element gives U. A diagonal element that
+ * shrinks to rounding errors means that a is singular as far as f32 can tell: false. */
 bool PITH_K(unit_factor_f32)(float *a, int64_t n, float *column) {
     enum {
         TOO_LITTLE = 1 << 22

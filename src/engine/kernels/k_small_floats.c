@@ -48,8 +48,9 @@ PITH_INLINE small_divisor small_divisor_of(float scale, float low, float high, i
                             .divides = divides };
 }
 
-/* Its low byte is the result: the sum with 1.5 * 2^23 is rounded to an integer, which is in its
- * lowest bits. */
+/* Rounds x / scale within [low, high]. Its low byte is the result: the sum with 1.5 * 2^23 is
+ * rounded to an integer, which is in its lowest bits. Without division x is limited before it is
+ * scaled, by limits that were multiplied by the scale. */
 PITH_INLINE vi quantized(vf x, const small_divisor *d, const bool divides) {
     if (divides) x = vf_div(x, d->scale);
     x = vf_min(vf_max(x, d->low), d->high);

@@ -62,6 +62,10 @@ void PITH_K(key_attention_f32)(const pith__key_attention *a) {
     }
 }
 
+/* With p the softmax and s the scores: d_v = p d_o, d_p = d_o . v, and d_s = p (d_p - sum of p
+ * d_p). That sum over the keys equals o . d_o, which needs no pass of its own. Gradients of keys
+ * and values are added up, because a cell is a key of several others; cells go in order, so the
+ * sums do too. */
 void PITH_K(key_attention_back_f32)(const pith__key_attention *a) {
     const int64_t row = 3 * a->dim, heads = a->dim / a->head, pairs = a->begin[a->cells];
     const float scale = 1.0f / sqrtf((float)a->head);
@@ -86,6 +90,8 @@ void PITH_K(key_attention_back_f32)(const pith__key_attention *a) {
     }
 }
 
+/* y = x * inv * gamma, where inv depends on all x of the row: d_x = gamma d_y inv - x inv^3 / n *
+ * (sum of gamma d_y x). */
 void PITH_K(rms_norm_back_f32)(const float *x, const float *inverse, const float *gamma,
                                const float *d_y, float *d_x, float *d_gamma, int64_t rows,
                                int64_t n) {

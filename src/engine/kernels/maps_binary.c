@@ -63,6 +63,7 @@ ALL_INTS(FMOD, map_fmod)
 ALL_INTS(MOD, map_mod)
 MAP2(map_fmod, f64, double, double, fmod(u, v))
 
+/* The remainder of the quotient rounded down: it has the sign of v, and so has a 0. */
 static double floor_mod(double u, double v) {
     double r = fmod(u, v);
     if (r == 0) return copysign(r, v);
@@ -70,6 +71,7 @@ static double floor_mod(double u, double v) {
 }
 MAP2(map_mod, f64, double, double, floor_mod(u, v))
 
+/* By squaring, in log(exponent) steps. It wraps, as products of integers do. */
 static uint64_t int_pow(uint64_t base, uint64_t exponent) {
     uint64_t r = 1;
     for (; exponent; exponent >>= 1, base *= base)

@@ -121,7 +121,9 @@ static void move_tile(void *to, int64_t to_row, const void *from, int64_t from_c
     }
 }
 
-/* to[i * to_row + j] = from[i + j * from_column] */
+/* to[i * to_row + j] = from[i + j * from_column]. A transposition in squares: a whole column would
+ * touch one element in each cache line and lose the line before its neighbours are read. Pictures
+ * of three channels have their own loops, since their squares would be 3 wide. */
 static void turn(char *to, int64_t to_row, const char *from, int64_t from_column, int64_t rows,
                  int64_t columns, size_t size, pith__turn_fn *words) {
     enum { SIDE = 16 }; /* blocks of 16 x 16: a cache line of floats on both sides */

@@ -62,7 +62,7 @@ ORDERED(MIN)
 FOLD(max, f64, double, double, -INFINITY, v > a || v != v ? v : a, a)
 FOLD(min, f64, double, double, INFINITY, v < a || v != v ? v : a, a)
 
-/* log(sum of exp(x)), relative to the largest. */
+/* log(sum of exp(x)), relative to the largest, so that no exponential overflows. */
 static double fold_log_sum_exp_f64(const double *p, int64_t count, int64_t stride) {
     double top = fold_max_f64(p, count, stride), sum = 0;
     if (isinf(top) || isnan(top)) return top;

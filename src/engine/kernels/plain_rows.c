@@ -44,6 +44,8 @@ void pith__k_log_softmax_f64(const double *x, double *y, int64_t rows, int64_t n
 HARDMAX(f32, float)
 HARDMAX(f64, double)
 
+/* Two walks: the squares of differences from the mean lose nothing to cancellation, which a
+ * difference of sums of squares would. */
 void pith__k_layer_norm_f64(const pith__norm_f64 *a) {
     for (int64_t r = 0; r < a->rows; r++) {
         const double *x = a->x + r * a->n;

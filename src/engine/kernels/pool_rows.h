@@ -15,9 +15,9 @@
 enum { PITH_POOL_ROWS_MOST = 16 }; /* rows and columns of a window */
 
 typedef struct pith__pool_planes {
-    const pith__window *w; /* pith__pool_rows_fits */
-    const float *x;        /* [channels, in], dense; nothing else is read */
-    float *y;              /* [channels, out], dense */
+    const pith__window *window; /* pith__pool_rows_fits */
+    const float *x;             /* [channels, in], dense; nothing else is read */
+    float *y;                   /* [channels, out], dense */
     int64_t channels;
     const float *counts; /* of means: [out of the last axis], the places of each window along it */
     bool padded;         /* of means: whether the counts include stated padding, and those along

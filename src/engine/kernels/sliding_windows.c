@@ -3,7 +3,8 @@
 
 #include "base/checked.h"
 
-/* Places of one phase along an axis, and the phases that the kernel needs. */
+/* Places of one phase along an axis, and the phases that the kernel needs. With dilated taps fewer
+ * than `stride` apart in all, some phases are read by no tap and are left out. */
 static bool plane_axis(int64_t *size, int64_t *phases, const pith__window *w, int d) {
     int64_t reach;
     if (pith__mul_overflows(w->kernel[d] - 1, w->dilation[d], &reach) || reach == INT64_MAX)
@@ -44,6 +45,9 @@ int64_t pith__taps_floats(const pith__window *w) {
     return floats + PITH_TAPS_BLOCK;
 }
 
+/* Tap (r, c) of every window lies in the phase of its place modulo the strides, and there at the
+ * place divided by them. So all windows of a row read a tap at neighbouring places, whatever the
+ * stride. */
 void pith__taps_offsets(int64_t *offsets, int64_t *step, const pith__window *w) {
     pith__taps_layout p;
     if (!pith__taps_layout_of(&p, w)) return; /* pith__taps_floats has said so */

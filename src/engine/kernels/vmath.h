@@ -240,6 +240,7 @@ PITH_VMATH vf vf_sin_quarters(vf x, int32_t quarters) {
     return vf_bits(vi_xor(vi_bits(y), vi_shl(vi_and(quadrant, vi_set1(2)), 30)));
 }
 
+/* For the few lanes beyond the range in which three parts of pi / 2 are enough. */
 PITH_VMATH vf vf_lanes_double(vf x, double (*f)(double)) {
     float t[16];
     vf_store(t, x);

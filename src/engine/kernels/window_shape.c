@@ -41,6 +41,9 @@ static void columns_row(char *to, const char *row, int64_t o, int64_t n, int64_t
     memset(to + (size_t)last * size, 0, (size_t)(n - last) * size);
 }
 
+/* The columns of im2col, a row for each channel and tap. Windows along the last axis are taken
+ * together: a run of them lies in one row of x at a fixed stride, or all of it in the padding, so
+ * that columns_row has no test for each element. */
 void pith__window_columns(void *columns, const void *x, const pith__window *w, int64_t channels,
                           int64_t o0, int64_t o1, size_t size) {
     int last = w->rank - 1;
@@ -77,6 +80,8 @@ void pith__window_columns(void *columns, const void *x, const pith__window *w, i
     }
 }
 
+/* Taps are the outer loop and windows the inner one, so the sums of an element come in the order of
+ * the taps, whatever the sizes. */
 #define WINDOW_ADD(suffix, T)                                                                      \
     pith__window_add_fn pith__k_window_add_##suffix;                                               \
     void pith__k_window_add_##suffix(void *y, const void *columns, const pith__window *w,          \
@@ -118,6 +123,10 @@ static void taps_inside(const pith__window *w, int d, int64_t o, int64_t low, in
     if (*last < *first) *last = *first;
 }
 
+/* Window by window. The taps that lie inside are found by division for each axis, so that large
+ * paddings cost nothing. BEGIN, STEP and END see the result so far (a), the element (v) and its
+ * place (at), the taps inside and with the stated padding (inside, padded), and the place to report
+ * (best). */
 #define POOL(name, suffix, T, A, BEGIN, STEP, END)                                                 \
     static void pool_##name##_##suffix(void *y, int64_t *indices, const void *x,                   \
                                        const pith__window *w, int64_t p) {                         \

@@ -58,7 +58,10 @@ static bool read_whole_heads(pith__heads *r, const pith__type *type) {
     return true;
 }
 
-/* Axes that are there in whole begin with their first element. */
+/* Reads a view as heads that a step can cut from the root's rows: (batch) (heads…) (sequence)
+ * (size) in the order of the layout, batch and sequence as they are in the root, and the elements
+ * of a head next to each other. Axes that are there in whole begin with their first element, so
+ * only the heads need an offset. head_major: the root is [batch, heads, sequence, size]. */
 static bool read_view(pith__heads *r, const pith__view *view, const pith__type *type,
                       pith__heads_layout layout, int64_t heads, bool head_major) {
     static const int sequence_of[] = { 2, 1, 3 }, size_of[] = { 3, 3, 2 };
@@ -95,6 +98,10 @@ static pith__value *scaled(const pith__value *v, double *factor) {
     return div->inputs[0];
 }
 
+/* First v is followed up through moves and factors to where the chain ends. Then each value on the
+ * way is tried as the root, from the top down: the view is made from there to v and read. The
+ * highest that fits wins, because the more moves a step reads through, the fewer are left to run. A
+ * chain has at most CHAIN_MAX nodes, so trying all is cheap. */
 bool pith__heads_trace(pith__heads *from, pith__value *v, pith__heads_layout layout, int64_t heads,
                        double *scale) {
     const pith__node *chain[CHAIN_MAX];

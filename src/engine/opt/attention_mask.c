@@ -41,18 +41,24 @@ typedef struct cone {
     const char *why;
 } cone;
 
-/* Contents that follow from shapes: a leaf. */
+/* True for a leaf of the cone: a constant, or integers that follow from shapes. */
 static bool mask_known(const pith__value *v) {
     return v->type.data ||
            (v->type.elems && pith__dtype_is_int(v->type.dtype) && pith__type_count(&v->type) >= 0);
 }
 
+/* True if each element of the result is a function of elements of the operands at known places.
+ * Operators that sum or search over the mask are not: small probes would say little about long
+ * masks. */
 static bool maps_or_moves(const pith__node *node) {
     return node->op->flags & PITH_OP_ELEMENTWISE || pith__view_moves(node) ||
            pith__match_is(node, "Cast") || pith__match_is(node, "Concat") ||
            pith__match_is(node, "GatherND") || pith__match_is(node, "Where");
 }
 
+/* Keeps the two largest integers of the cone, which may be the sides of a window. Those within
+ * CLUSTER of the largest count as the same one, since exporters write n, n - 1 and n + 1 of one
+ * window. */
 static void note_integer(cone *c, int64_t size) {
     if (size > c->largest) {
         if (c->largest < size - CLUSTER) c->second = c->largest;
@@ -62,6 +68,8 @@ static void note_integer(cone *c, int64_t size) {
     }
 }
 
+/* Notes what a constant says of the lengths to probe: a limit on distances, as an integer or as a
+ * number in a float type, or the length of a table that holds a row per position. */
 static void note_constant(cone *c, const pith__value *v) {
     pith__dim d;
     double x;
@@ -84,7 +92,10 @@ static void note_constant(cone *c, const pith__value *v) {
     }
 }
 
-/* *depends: contents of a graph input reach v. */
+/* Walks up from v and collects the nodes that compute it. It fails if they read more than one graph
+ * input, a subgraph or random numbers, or if something that depends on the input's contents goes
+ * through an operator that does not map or move elements. *depends: contents of a graph input reach
+ * v. */
 static bool mask_collect(cone *c, pith__value *v, bool *depends, int depth) {
     if (mask_known(v)) {
         note_constant(c, v);
@@ -292,7 +303,9 @@ static bool mask_in_window(const pith__mask *m, int64_t q, int64_t k) {
            (m->window_right < 0 || k - q <= m->window_right);
 }
 
-/* Limits from the first and the last query, where all keys are unpadded. */
+/* Reads the limits of the window from a probe in which no key is padded: the last query shows how
+ * far back keys are kept, the first one how far ahead. A window that is wider than the probe reads
+ * as no limit, hence the lengths in find_window. */
 static void read_window(const probe *p, pith__mask_form form, pith__mask *m) {
     int64_t first = p->keys - 1, last = 0;
     double x;
@@ -363,7 +376,10 @@ static bool test_window(probe *p, pith__mask_form form, pith__mask *m, pith__dim
     return yes;
 }
 
-/* What a side of the window is, from what it was in probes with integers taken down by shift[i]. */
+/* What a side of the window is, from what it was in probes with integers taken down by shift[i]. A
+ * side that moved by as much as the integers did is made of the largest integer, and its true size
+ * is what was seen plus the shift. One that stayed does not depend on it. Anything else has no
+ * answer. */
 static bool mask_resolve(int64_t *side, const int64_t *seen, const int64_t *shift) {
     bool moved = true, stayed = true;
     for (int i = 1; i < SMALL_WINDOWS; i++) {
@@ -374,7 +390,11 @@ static bool mask_resolve(int64_t *side, const int64_t *seen, const int64_t *shif
     return stayed || moved;
 }
 
-/* The window, where all keys are kept. */
+/* Finds the window, where all keys are kept. The probe must be so long that a limit shows: longer
+ * than twice the largest integer in the cone, and beyond the end of a table of positions, unless
+ * the cone cannot be computed there. A window of thousands would need a mask with millions of
+ * elements. Its integer is made small instead, by three different amounts, and the true size is
+ * concluded from how the seen sides follow (mask_resolve). */
 static bool find_window(probe *p, pith__mask_form form, pith__mask *m, pith__dim *symbols) {
     static const int64_t sizes[SMALL_WINDOWS] = { 8, 11, 13 };
     int64_t left[SMALL_WINDOWS], right[SMALL_WINDOWS], shift[SMALL_WINDOWS];
@@ -408,8 +428,9 @@ static bool find_window(probe *p, pith__mask_form form, pith__mask *m, pith__dim
 
 static bool close_to(double a, double b) { return a == b || fabs(a - b) <= 1e-5 * fabs(b); }
 
-/* What the value makes of other numbers than 0 and 1 in the key mask: of each whether it keeps, and
- * whether what is added grows with it. */
+/* Finds out what the value makes of other numbers than 0 and 1 in the key mask: whether each of
+ * them keeps the key, or whether what is added is linear in it, as in (1 - mask) * -10000. Else the
+ * fused step refuses such numbers at run time (PITH_MASK_BINARY). */
 static int find_numbers(probe *p, pith__mask_form form, const pith__mask *m, pith__dim *symbols) {
     static const double odd[] = { 2, -1, 3, 0.5 };
     int dtype = m->key_mask->type.dtype, count = dtype == PITH_F32 ? 4 : 3;
@@ -429,7 +450,9 @@ static int find_numbers(probe *p, pith__mask_form form, const pith__mask *m, pit
     return linear ? PITH_MASK_LINEAR : PITH_MASK_BINARY;
 }
 
-/* Computes the value for a number of masks and compares; *yes: it means *m. */
+/* Computes the value for a number of masks and compares; *yes: it means *m. The sizes of batch and
+ * keys differ, to tell axes apart. This is a test, not a proof: it is sound as far as the cone's
+ * operators treat all places alike, which mask_collect has made sure of. */
 static pith_status test_meaning(bool *yes, const cone *c, pith__mask_form form, pith__mask *m,
                                 pith__arena *arena, pith_error *err) {
     enum {

@@ -113,7 +113,8 @@ static bool skips_numbers(const pith__skips *s, float *numbers, bool *replaced) 
 /* Three cases, by what a query that keeps no key ends up with. If no number is finite, the result
  * is zeros or NaN. If all keys have the same number, so large that the scores vanish next to it,
  * all keys weigh the same. Else the scores stay, with the numbers added to them; that cannot be
- * said of a score that was replaced, where the numbers of others differ. */
+ * said of a score that was replaced, where the numbers of others differ. For a query that keeps a
+ * key none of this matters: next to it a skipped key's weight is 0. */
 bool pith__skips_settle(const pith__skips *skips, bool zero_if_none, pith__none_left *none_left,
                         float *numbers) {
     const bool happens[] = { skips->key_mask, has_window(skips),

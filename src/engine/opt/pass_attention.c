@@ -52,6 +52,8 @@ typedef struct known_masks {
 
 /* ---- terms ---- */
 
+/* Layers mostly share one mask, and to recognise it means to run it, so the answers are remembered.
+ * A full table begins anew. */
 static pith_status recognize(attention *m, const pith__value *v, pith__mask_form form,
                              pith__mask_kind *kind, pith__mask *mask) {
     known_masks *known = m->known;
@@ -109,7 +111,9 @@ static pith_status attention_add_bias(attention *m, pith__value *v, pith__node *
     return pith__op_bind_node(add, m->opt->err);
 }
 
-/* An added term: a mask, a bias, or both, added or one chosen by the other. before: where a sum of
+/* An added term: a mask, a bias, or both, added or one chosen by the other. It is tried as a whole
+ * first, since a sum of two masks may mean a third. Only a term that is neither a mask nor a
+ * constant is taken apart. A constant stays a bias even if it is a sum. before: where a sum of
  * biases may stand. */
 static pith_status take_term(attention *m, pith__value *v, pith__node *before, int depth) {
     pith__mask_kind kind;
@@ -194,7 +198,9 @@ static pith_status take_choice(attention *m, pith__value **v, bool *taken) {
 }
 
 /* From the softmax's input down to q k^T, taking factors and terms. NULL if something else is met.
- */
+ * Terms are taken only above all factors, for below a factor they would be scaled as well. What the
+ * terms mean is looked at last, when the matmul has been found: recognising a mask computes it,
+ * which is too dear for every Softmax. */
 static pith_status match_scores(attention *m, pith__value *v, pith__node *before,
                                 pith__node **product) {
     struct {
@@ -255,6 +261,9 @@ static bool last_axis(const pith__node *softmax) {
     return axis == -1 || axis == softmax->inputs[0]->type.rank - 1;
 }
 
+/* From a Softmax both ways: forward to the matmul with v, backward to q k^T, and from the operands
+ * of both to the rows that hold the heads. The rank must be 4, with the heads as axis 1, as all
+ * exporters write it. */
 static pith_status match_softmax(attention *m, pith__node *softmax, bool *found) {
     *found = false;
     m->product = attention_match_product(m, softmax);
@@ -441,7 +450,8 @@ static bool bias_fits(const attention *m) {
     return true;
 }
 
-/* Nothing may be left to broadcasting: batches, lengths and heads are those of one attention. */
+/* True if batches, lengths and heads are those of one attention. The fused step has no
+ * broadcasting, so nothing may be left to it here. */
 static bool parts_agree(attention *m) {
     const pith__dim *q = m->in[Q].root->type.dims, *k = m->in[K].root->type.dims,
                     *v = m->in[V].root->type.dims;

@@ -106,8 +106,11 @@ static pith_status layout_make(const layouts *l, pith__node *node) {
     return pith__match_replace(old, made->outputs[0], l->err);
 }
 
-/* Marks the values; returns how many there are. Every value loses its mark once at most, so the
- * time is that of a walk over the edges. */
+/* Finds the largest set of values that can have their channels last. It begins with all candidates
+ * and takes marks away where a node cannot read or write one so, then looks at the neighbours
+ * again, until nothing changes: the greatest fixed point, which is the same in any order. Every
+ * value loses its mark once at most, so the time is that of a walk over the edges. Returns the
+ * number of marks left. */
 static size_t layout_mark(layouts *l) {
     size_t count = 0;
     for (size_t i = 0; i < l->graph->value_count; i++)

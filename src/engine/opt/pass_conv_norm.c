@@ -9,7 +9,7 @@
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/pass.h"
 
-/* Item of channel i of a constant of one item or one per channel. */
+/* Item i of a constant with one item per channel, or its only item. */
 static double conv_norm_item(const pith__value *v, int64_t i) {
     const pith_tensor *t = v->type.data;
     return (double)((const float *)t->data)[pith__type_count(&v->type) == 1 ? 0 : i];

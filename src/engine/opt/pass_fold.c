@@ -165,6 +165,7 @@ static pith_status fold_known(pith__opt *o, pith__value *v, size_t *changes) {
     return replace_by_const(o->graph, v, &t, o->err);
 }
 
+/* In the order of the graph, so that a node whose inputs were folded is folded in the same walk. */
 static pith_status fold_run(pith__opt *o, size_t *changes) {
     pith__arena scratch;
     pith__arena_init(&scratch, o->allocator);

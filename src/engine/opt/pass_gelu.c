@@ -33,7 +33,9 @@ static bool gelu_multiply(polynomial *p, const polynomial *a, const polynomial *
     return true;
 }
 
-/* v as a polynomial in x, through Add, Sub, Mul, Div and Pow by constants. */
+/* v as a polynomial in x, through Add, Sub, Mul, Div and Pow by constants. False for any other
+ * operator, and for a degree above DEGREE. Comparing coefficients replaces a list of spellings,
+ * which would never be complete. */
 static bool polynomial_of(polynomial *p, const pith__value *v, const pith__value *x, int depth) {
     *p = (polynomial){ { 0 } };
     if (v == x) {

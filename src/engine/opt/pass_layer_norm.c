@@ -54,6 +54,9 @@ static pith__value *vector_operand(pith__node **last, const char *op_type, int64
     return vector;
 }
 
+/* Matches from the node that divides by the root back to x, then forward over the factor and the
+ * summand. The divided value must be the very one that was squared. Without a subtracted mean it is
+ * an RMS norm, which has no beta. gamma must be there, since both operators require it. */
 static bool layer_norm_match(const pith__node *node, norm *m) {
     pith__value *d = NULL;
     if (pith__match_is(node, "Div")) {

@@ -33,6 +33,8 @@ static pith__value *weight_of(pith__value *v, bool *transposed) {
     return dtype == PITH_F32 || dtype == PITH_F16 || dtype == PITH_BF16 ? v : NULL;
 }
 
+/* A MatMul or Gemm by a weight. A Gemm with factors, or with x transposed, stays: pith.Linear has
+ * neither. */
 static bool linear_match_product(pith__node *node, dense *m) {
     if (pith__match_is(node, "MatMul")) {
         m->x = node->inputs[0];

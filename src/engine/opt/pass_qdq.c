@@ -72,8 +72,8 @@ static int64_t qdq_byte(const pith__value *v, int64_t i) {
     return t->dtype == PITH_I8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
 }
 
-/* Whether the sum of a map with its bias fits 32 bits, whatever x is: sums of floats do not wrap.
- */
+/* True if the sum of a map with its bias fits 32 bits whatever x is, because sums of floats do not
+ * wrap. A byte differs from its zero point by 255 at most. */
 static bool qdq_sum_fits(int64_t bias, int64_t map, const pith__node *w) {
     const pith__value *numbers = w->inputs[0], *zero = pith__match_input(w, 2);
     const int64_t each = (int64_t)numbers->type.data->bytes / numbers->type.data->dims[0];
@@ -85,7 +85,9 @@ static bool qdq_sum_fits(int64_t bias, int64_t map, const pith__node *w) {
     return most <= INT32_MAX;
 }
 
-/* The bias is quantised with the products of the scales of x and w. */
+/* True if the bias can be added to the integer sums: it is quantised with the product of the scales
+ * of x and w, zero point 0, so that its integers count in the same unit. The product was rounded to
+ * f32 in the file, hence the tolerance. */
 static bool qdq_bias_fits(const pith__node *bias, const pith__node *x, const pith__node *w) {
     const pith__value *q = bias->inputs[0];
     if (!pith__match_const(q) || q->type.dtype != PITH_I32 ||
@@ -102,7 +104,10 @@ static bool qdq_bias_fits(const pith__node *bias, const pith__node *x, const pit
     return true;
 }
 
-/* The QuantizeLinear of a result, perhaps behind a Relu or a Clip that it implies. */
+/* The QuantizeLinear of a result, perhaps behind a Relu or a Clip that it implies. A limit is
+ * implied if it turns into the type's first or last number, or beyond: the quantisation saturates
+ * there anyway. The margin of 0.499 instead of 0.5 keeps clear of ties, since the limit is scaled
+ * here in double. */
 static pith__node *qdq_quantize(const pith__node *conv) {
     pith__node *after = pith__match_user(conv->outputs[0]), *limit = NULL;
     if (pith__match_is(after, "Relu") || pith__match_is(after, "Clip")) {

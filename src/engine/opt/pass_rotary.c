@@ -23,8 +23,9 @@ typedef struct rotary {
     pith__node *last; /* whose output is the heads turned */
 } rotary;
 
-/* Is v the elements begin, begin + stride, … of x's last axis, all in their order, negated or not?
- */
+/* Is v the elements begin, begin + stride, … of x's last axis, half of them, all in their order,
+ * negated or not? The chain from v up to x may cut, reshape and negate in any order. It is then
+ * read as a view of x, in which every axis but the last must be whole. */
 static bool is_part(pith__value *v, const pith__value *x, bool negated, int64_t begin,
                     int64_t stride) {
     const pith__node *chain[CHAIN_MAX];
@@ -62,6 +63,8 @@ static bool is_part(pith__value *v, const pith__value *x, bool negated, int64_t 
            end->size == x->type.dims[last] / 2 && view.offset[last] == begin;
 }
 
+/* Is v the turned form of x: [-b, a] of its halves, joined by a Concat, or pairs that a Concat
+ * makes along a new last axis and a Reshape lays flat? */
 static bool is_turned(const pith__value *v, const pith__value *x, bool *interleaved) {
     int64_t half = x->type.dims[x->type.rank - 1] / 2;
     pith__node *concat = pith__match_maker(v, "Concat");

@@ -61,9 +61,9 @@ static bool share_put_attr(writer *w, const pith__attr *a) {
     share_put_str(w, a->name);
     share_put_number(w, (uint64_t)a->kind);
     switch (a->kind) {
-    case PITH_ATTR_INT: share_put(w, &a->i, sizeof a->i); return true;
-    case PITH_ATTR_FLOAT: share_put(w, &a->f, sizeof a->f); return true;
-    case PITH_ATTR_STRING: share_put_str(w, a->s); return true;
+    case PITH_ATTR_INT: share_put(w, &a->integer, sizeof a->integer); return true;
+    case PITH_ATTR_FLOAT: share_put(w, &a->real, sizeof a->real); return true;
+    case PITH_ATTR_STRING: share_put_str(w, a->string); return true;
     case PITH_ATTR_INTS:
         share_put_number(w, a->count);
         share_put(w, a->ints, a->count * sizeof *a->ints);
@@ -83,7 +83,10 @@ static int order_of_names(const void *a, const void *b) {
     return order ? order : (x->name.size > y->name.size) - (x->name.size < y->name.size);
 }
 
-/* Attributes in the order of their names. */
+/* Writes a node as bytes: operator, opset, inputs and attributes. Attributes come in the order of
+ * their names, since a file may list them in any order. Small constants are written by content,
+ * because exporters repeat them for every node. False if an attribute is of a kind that is not
+ * compared, or if memory is out. */
 static bool put_node(writer *w, const pith__node *node) {
     w->size = 0;
     share_put(w, &node->op, sizeof(const void *));

@@ -74,7 +74,9 @@ static pith_status pass_widen_widen(pith__opt *o, pith__node *node) {
     return PITH_OK;
 }
 
-/* f32 → narrow → f32. */
+/* The f32 value that a cast to a narrow type and back began with; NULL if the node does not end
+ * such a pair. Leaving the pair out keeps more digits than the file asks for: that is the point of
+ * the pass. */
 static pith__value *cancelled(const pith__node *node) {
     if (!pith__match_is(node, "Cast") || pith__node_int(node, "to", 0) != PITH_F32 ||
         !pith__match_live(node))

@@ -17,8 +17,11 @@ void pith__view_init(pith__view *view, const pith__type *root) {
     }
 }
 
-/* Distributes the atoms over the axes of another shape: whole ones, several to one axis, or a part
- * of one. */
+/* Distributes the atoms over the axes of another shape, from left to right: an axis takes whole
+ * atoms while their sizes divide what it still needs, or the front part of one, whose rest then
+ * begins the next axis. A Reshape keeps the order of elements, so this is all it can do to a list
+ * of atoms. It fails if a cut does not fall between elements of an atom, or if a division is not
+ * known to be exact for symbolic sizes. */
 static bool regroup(pith__view *v, const pith__type *shape, pith__dims *dims) {
     pith__view r = *v;
     r.rank = shape->rank;
@@ -54,6 +57,7 @@ static bool regroup(pith__view *v, const pith__type *shape, pith__dims *dims) {
     return true;
 }
 
+/* Atoms go with their axis. Without perm the axes are reversed. */
 static bool permute(pith__view *v, const pith__node *node) {
     size_t count;
     const int64_t *perm = pith__node_ints(node, "perm", &count);
@@ -95,7 +99,9 @@ static bool view_expand(pith__view *v, const pith__type *out) {
     return true;
 }
 
-/* Keeps size elements of an axis that is one atom: begin, begin + step, … */
+/* Keeps size elements of an axis that is one atom: begin, begin + step, …. An axis of several atoms
+ * is refused, since what is left of it need not be a product of atoms. An atom of size 1 is
+ * dropped, as axes of size 1 have none. */
 static bool narrow(pith__view *v, int axis, int64_t begin, int64_t step, pith__dim size) {
     int found = -1;
     for (int i = 0; i < v->count; i++) {
@@ -119,6 +125,8 @@ static bool narrow(pith__view *v, int axis, int64_t begin, int64_t step, pith__d
     return true;
 }
 
+/* Starts, axes and steps must be known, and steps go upwards. Ends are not looked at: the output's
+ * size, which inference has found, says how many there are. */
 static bool view_slice(pith__view *v, const pith__node *node, const pith__value *output) {
     int64_t starts[PITH_MAX_RANK], axes[PITH_MAX_RANK], steps[PITH_MAX_RANK], n, m;
     const pith__type *in = &node->inputs[0]->type;
@@ -154,6 +162,7 @@ static bool view_split(pith__view *v, const pith__node *node, const pith__value 
     return narrow(v, (int)axis, begin, 1, output->type.dims[axis]);
 }
 
+/* Gather by one index: a slice of one element, whose axis then goes. */
 static bool view_take(pith__view *v, const pith__node *node) {
     int64_t index, count, axis = pith__node_int(node, "axis", 0);
     int rank = node->inputs[0]->type.rank;

@@ -85,7 +85,9 @@ static bool placement_is_plain(const pith__value *value) {
     return dtype != PITH_UNDEFINED && dtype < PITH_DTYPE_COUNT && dtype != PITH_STRING;
 }
 
-/* Views and nodes with known outputs, which the binding has in host memory, stay there. */
+/* True if the node may run in a device's memory. Nodes that own graphs, that touch strings,
+ * sequences or absent optionals, or whose outputs the binding computes in host memory stay on the
+ * host. So do views, which follow their input instead (placement_add_step). */
 static bool placement_can_leave(const pith__node *node) {
     if (node->op->flags & PITH_OP_VIEW) return false;
     for (size_t i = 0; i < node->attr_count; i++)
@@ -100,6 +102,9 @@ static bool placement_can_leave(const pith__node *node) {
     return true;
 }
 
+/* The first device of the list that supports the node. The order of the list is the caller's
+ * preference; costs of copies are not weighed against it. Without a copy to a device, only devices
+ * that work in host memory are asked. */
 static pith_status placement_choose(const placement *p, const pith__node *node,
                                     const pith__device **device) {
     const pith__devices *devices = p->plan->devices;
@@ -179,7 +184,9 @@ static pith_status placement_add_resident(placement *p, const pith__value *sourc
     return PITH_OK;
 }
 
-/* A value of the graph in the memory: itself, or its copy. */
+/* Sets *value to itself in the given memory: the value, or its copy, which is made once per memory
+ * and then shared. A constant that goes to a device becomes a resident, copied when the plan is
+ * made; any other value gets a copy step, through the host if it comes from another device. */
 static pith_status placement_fetch(placement *p, const pith__value **value, int memory) {
     const pith__value *source = *value, **known;
     if (p->memory_of[source->id] == memory) return PITH_OK;

@@ -29,7 +29,10 @@ typedef struct builder {
 
 static pith_status plan_out_of_memory(builder *b) { return pith__fail_memory(b->err, 0); }
 
-/* Marks what is needed; returns how many nodes become steps, which node->mark says of each. */
+/* Marks what is needed, backward from the outputs; returns how many nodes become steps, which
+ * node->mark says of each. The list of nodes is in topological order, so one walk from its end has
+ * seen all readers of a value before the node that makes it. A node whose needed outputs are all
+ * known becomes no step, and what only it read is not needed either. */
 static size_t find_needed(builder *b) {
     size_t steps = 0;
     for (size_t i = 0; i < b->graph->output_count; i++) b->needed[b->graph->outputs[i]->id] = true;
@@ -63,7 +66,9 @@ static pith_status align_constant(builder *b, const pith__value *value) {
     return PITH_OK;
 }
 
-/* Large ones are looked at again when it is known who reads them. */
+/* Enters a constant. A small one that is not aligned in its file is copied at once. A large one is
+ * looked at again when it is known how steps read it: if only to pack it, or unaligned, the copy is
+ * saved. */
 static pith_status add_constant(builder *b, const pith__value *value) {
     b->constants[value->id] = value->type.data;
     if (is_aligned(value->type.data) || pith__constant_lies_anywhere(value->type.data))
@@ -257,8 +262,9 @@ static void release_sources(void *context, const pith__packed_step *step) {
     }
 }
 
-/* Tells each step what the next one that packed anything reads first; the last ones, what a next
- * run begins with. */
+/* Tells each step what the next one that packed anything reads first, so that its kernel can
+ * prefetch those weights while it computes. The last steps get what the first one reads, as a next
+ * run begins with it. */
 static void look_ahead(const builder *b) {
     const pith__packer *packer = &b->packer;
     size_t left = packer->count;

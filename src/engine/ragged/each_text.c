@@ -45,6 +45,9 @@ static bool by_positions(region *g, const pith__value *v) {
     return can;
 }
 
+/* Says what a value that a node of the body reads is to the body: an input that is cut per text (by
+ * token or by text), a capture that is the same for all texts, or something that the body makes
+ * itself. False if it can be none of these. */
 static bool each_text_meet(region *g, const pith__value *v) {
     if (!v || v->kind == PITH_VALUE_CONST || g->met[v->id]) return true;
     pith__ragged_kind kind = g->ragged->forms[v->id].kind;
@@ -71,7 +74,10 @@ static bool may_be_inside(const pith__node *node) {
     return node->capture_count == 0 && !(node->op->flags & PITH_OP_RANDOM);
 }
 
-/* From the last node back to translated values. */
+/* Walks from the last node back to values that have a translation, and marks what lies between as
+ * inside. The list of nodes is in topological order, so each node is met after all of its readers.
+ * A body needs an input by token, which gives it the length of the text; one that gives a value per
+ * text may do without if it captures nothing. */
 static bool each_text_collect(region *g) {
     for (const pith__node *node = g->last; node; node = node->prev) {
         if (!is_inside(g, node)) continue;
@@ -120,7 +126,8 @@ static pith__value *each_text_unpack(region *g, pith__value *rows, const pith__v
     return form->batch ? change_batch(g, rows, "Unsqueeze") : rows;
 }
 
-/* The part of a longest text's pairs that the text at hand has. */
+/* The part of the longest text's pairs that the text at hand has: both sequence axes are cut to its
+ * length, which is the number of rows of the input by token. */
 static pith__value *each_text_cut(region *g, pith__value *pairs, const pith__value *v) {
     static const int64_t zeros[2];
     int64_t axes[2] = { 0 };

@@ -12,8 +12,9 @@
 #include "engine/opt/match_nodes.h"
 #include "engine/ragged/rule.h"
 
-/* How deep the nodes of a value that depends on pairs of positions only may be nested: bounds
- * recursion. */
+/* How deep the nodes of a value that depends on pairs of positions only may be nested. It bounds
+ * the recursion of pith__ragged_pair, hence the stack, on a hostile model; a deeper bias leaves the
+ * model without a ragged form. */
 #define PAIR_DEPTH_MAX 256
 
 static bool ragged_out_of_memory(pith__ragged *r) {
@@ -88,7 +89,8 @@ static pith__value *constant(pith__ragged *r, const pith__value *v) {
     return r->values[v->id];
 }
 
-/* v was not translated: says whose fault that is. */
+/* True if v was not translated. The blame goes to the node that could not be, not to the one that
+ * reads v, so that the reason which `inspect` shows names the cause. */
 static bool missing(pith__ragged *r, const pith__value *v) {
     if (r->forms[v->id].kind != PITH_RAGGED_NONE) return false;
     r->culprit = r->blame[v->id];
@@ -115,8 +117,9 @@ static pith__value *change_axes(pith__ragged *r, const char *op_type, pith__valu
 }
 
 /* An operand by token as another value by token needs it: packed rows first, and the rest axes
- * aligned from the right, as broadcasting does. Axes that stand at the place of the batch go,
- * missing ones in front are put in with size 1. */
+ * aligned from the right, as broadcasting does. Both values must have their sequence at the same
+ * axis, counted from the right, or row i of one would meet another token's row of the other. Axes
+ * that stand at the place of the batch go, missing ones in front are put in with size 1. */
 static pith__value *token_operand(pith__ragged *r, const pith__value *v,
                                   const pith__ragged_form *form, int rank) {
     const pith__ragged_form *own = &r->forms[v->id];
@@ -140,7 +143,9 @@ static pith__value *token_operand(pith__ragged *r, const pith__value *v,
     return x ? change_axes(r, "Unsqueeze", x, put, put_count) : NULL;
 }
 
-/* Batch and sequence axes of a constant have size 1 and go. */
+/* A constant as an operand by token. Its axes at the places of batch and sequence must have size 1,
+ * and are removed, because one row then serves all tokens. A constant with a row per position is
+ * not handled here but by the rule for slices (rule_positions.c). */
 static pith__value *const_operand(pith__ragged *r, const pith__value *v,
                                   const pith__ragged_form *form, int rank) {
     pith__value *x = pith__ragged_const(r, v);
@@ -186,7 +191,8 @@ static pith__value *ragged_longest(pith__ragged *r) {
     return r->longest;
 }
 
-/* Integers that follow from shapes, with one text as long as the longest. */
+/* Integers that follow from shapes, computed for one text as long as the longest: the batch becomes
+ * 1, the sequence pith.Longest. Other expressions over the two, such as a product, are refused. */
 static pith__value *pair_sizes(pith__ragged *r, const pith__value *v) {
     pith__value *parts[PITH_ELEMS_MAX];
     int64_t count = pith__type_count(&v->type);
@@ -339,7 +345,8 @@ static bool copy_node(pith__ragged *r, const pith__node *node) {
     return true;
 }
 
-/* In this order: sizes and pairs stay unmade until someone asks for them; constants are copied; the
+/* Translates one node. In this order: sizes and pairs stay unmade until a reader asks for them,
+ * because most readers are replaced by steps that need neither; a node of constants is copied; the
  * rest is up to the operator's rule. */
 static bool ragged_translate(pith__ragged *r, const pith__node *node) {
     bool sizes = true, pairs = true,
@@ -411,7 +418,9 @@ static bool ragged_make_outputs(pith__ragged *r, const int *only, size_t count) 
     return true;
 }
 
-/* A node without a translation is remembered: it matters only if its output is needed. */
+/* Translates all nodes, then the outputs. A node without a translation is remembered with its
+ * reason: it matters only if an output needs it. Each such node is also tried as the end of a part
+ * that runs text by text, since the nodes before it may have failed for the same reason. */
 static bool ragged_build(pith__ragged *r, const int *outputs, size_t count) {
     if (!make_inputs(r)) return false;
     for (const pith__node *node = r->from->first; node; node = node->next) {

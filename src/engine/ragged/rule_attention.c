@@ -6,7 +6,9 @@
 #include "engine/opt/tensor_view.h"
 #include "engine/ragged/rule.h"
 
-/* Does the mask say "every real token", so that a text alone needs none? */
+/* True if the mask says "every real token", so that a text alone needs none: it comes from an input
+ * for which make_inputs made ones, through casts, or is the number of tokens per text (a sum of
+ * that input). */
 static bool rule_attention_is_padding_mask(const pith__ragged *r, const pith__value *v) {
     while (pith__match_maker(v, "Cast")) v = v->producer->inputs[0];
     pith__node *count = pith__match_maker(v, "ReduceSum");
@@ -15,6 +17,9 @@ static bool rule_attention_is_padding_mask(const pith__ragged *r, const pith__va
     return r->values[v->id] && r->values[v->id]->kind == PITH_VALUE_NODE; /* the ones made for it */
 }
 
+/* The mask that hides padding is dropped, and offsets take its place. A bias over pairs of
+ * positions is computed once, for the longest text. Any other mask depends on the batch and is
+ * refused. */
 static bool rule_attention(pith__ragged *r, const pith__node *node) {
     enum { Q, K, V, BIAS, KEY_MASK, OFFSETS, INPUTS };
     pith__value *inputs[INPUTS] = { NULL };

@@ -74,8 +74,10 @@ static bool rule_gather_nd(pith__ragged *r, const pith__node *node) {
     return pith__ragged_refuse(r, "it does not take one token of each text");
 }
 
-/* The same from [batch * sequence, …] with the rows counted through. Not that: false, nothing said.
- */
+/* True if the node takes row b * sequence + index[b] of a value that was flattened to [batch *
+ * sequence, …], for each text b: the second spelling of rule_gather_nd. Sets *x to the value before
+ * flattening and *index. False without setting r->why if the pattern does not match, since the node
+ * may be another kind of Gather. */
 static bool rule_gather_is_flat_take(const pith__ragged *r, const pith__node *node,
                                      const pith__value **x, const pith__value **index) {
     const pith__value *data = node->inputs[0];

@@ -74,6 +74,8 @@ static bool rule_positions_slice(pith__ragged *r, const pith__node *node) {
     return clone && pith__ragged_set(r, out, clone->outputs[0]);
 }
 
+/* Range(0, sequence, 1) is pith.positions: 0, 1, … within each text. A range that begins elsewhere
+ * or has another step is refused. */
 static bool rule_positions_range(pith__ragged *r, const pith__node *node) {
     const pith__value *out = node->outputs[0];
     pith__dim limit;

@@ -44,6 +44,8 @@ static pith__value *rule_quantize_widen(pith__ragged *r, const pith__value *v, i
     return node ? node->outputs[0] : NULL;
 }
 
+/* A row per token (or per text) broadcasts only if its own axes stand behind the sequence (or the
+ * batch) in the result. Axes of size 1 are put in between. */
 pith__value *pith__ragged_shared_operand(pith__ragged *r, const pith__value *v,
                                          const pith__ragged_form *form, int rank) {
     /* Its axes stand after the sequence (or the batch) in the result. */
@@ -55,6 +57,8 @@ pith__value *pith__ragged_shared_operand(pith__ragged *r, const pith__value *v,
     return rule_quantize_widen(r, v, rank - 1 - (form->kind == PITH_RAGGED_TOKEN && form->batch));
 }
 
+/* The product of an activation scale with the weights' scales, for example. All SHARED inputs must
+ * be of the same kind of rows; constants broadcast to them. The result is SHARED as well. */
 bool pith__ragged_map_shared(pith__ragged *r, const pith__node *node) {
     const pith__value *out = node->outputs[0];
     pith__ragged_kind of = PITH_RAGGED_NONE;
@@ -110,7 +114,8 @@ static bool rule_quantize_dynamic(pith__ragged *r, const pith__node *node) {
     return true;
 }
 
-/* a [rows, k] times a constant matrix. */
+/* True if the node multiplies rows [rows, k] by one constant matrix: the product of a row then does
+ * not depend on which other rows are there. */
 static bool rule_quantize_is_row_product(pith__ragged *r, const pith__node *node) {
     const pith__value *a = node->inputs[0], *b = node->inputs[1];
     pith__ragged_form form = r->forms[a->id];

@@ -6,7 +6,10 @@
 #include "engine/opt/tensor_view.h"
 #include "engine/ragged/rule.h"
 
-/* Rest axes keep their elements' order, batch and sequence stay whole. */
+/* True if the reshape leaves batch and sequence whole and does not change the order of the elements
+ * within a token's (or a text's) rest axes. The node is applied to a view that splits the axes into
+ * atoms (opt/tensor_view.h): those of batch and sequence must map to the batch and sequence of the
+ * result and to nothing else, and the others must come in ascending axis and descending stride. */
 static bool rule_reshape_keeps_order(const pith__node *node, const pith__ragged_form *in,
                                      const pith__ragged_form *out) {
     const pith__value *x = node->inputs[0], *y = node->outputs[0];
@@ -39,6 +42,9 @@ static bool rule_reshape(pith__ragged *r, const pith__node *node) {
     return pith__ragged_reshape_rest(r, out, value, &form);
 }
 
+/* Batch and sequence are one axis of packed rows, the first, wherever they stand in the original.
+ * So only the order of the other axes counts: where that stays, as between [batch, heads, sequence,
+ * size] and [batch, sequence, heads, size], the packed value is the same. */
 static bool rule_reshape_transpose(pith__ragged *r, const pith__node *node) {
     const pith__value *x = node->inputs[0], *out = node->outputs[0];
     pith__ragged_form in = r->forms[x->id], form = pith__ragged_form_of(r, &out->type);
@@ -99,6 +105,8 @@ static bool rule_reshape_fill(pith__ragged *r, const pith__node *node) {
     return rule_reshape_repeat(r, out, value, r->ids, want, count);
 }
 
+/* A repetition along rest axes. Along the sequence a constant becomes one row per token; along the
+ * batch there is nothing to repeat, since packed rows have no such axis. */
 static bool rule_reshape_expand(pith__ragged *r, const pith__node *node) {
     const pith__value *x = node->inputs[0], *out = node->outputs[0];
     pith__ragged_form form = pith__ragged_form_of(r, &out->type);

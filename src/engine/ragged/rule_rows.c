@@ -25,7 +25,8 @@ static bool rule_rows_map(pith__ragged *r, const pith__node *node) {
 }
 
 /* Input 0 has rows along its last axis, the others are constants: matmuls by weights, norms,
- * softmax. */
+ * softmax. The result of a row depends on that row alone, so the node is copied as it is. The last
+ * axis must not be the sequence, or the operator would mix tokens. */
 static bool rule_rows(pith__ragged *r, const pith__node *node) {
     const pith__value *x = node->inputs[0];
     pith__ragged_form form = r->forms[x->id];

@@ -64,7 +64,10 @@ bool pith__compiled_is(pith_str file) {
     return file.size >= sizeof magic - 1 && !memcmp(file.data, magic, sizeof magic - 1);
 }
 
-/* *count: sections of the table, which lies in the file and is whole. */
+/* Checks the header in the order in which its fields can be trusted: magic number, room for a
+ * header, version, number of sections, whole size, and only then the hash over the header and the
+ * table. So an old or a cut file is named as that and not as damaged. *count: sections of the
+ * table, which lies in the file and is whole. */
 static pith_status check_header(size_t *count, pith_str file, pith_error *err) {
     if (!pith__compiled_is(file)) return pith__fail(err, PITH_ERR_FORMAT, "not a compiled model");
     if (file.size < HEADER)

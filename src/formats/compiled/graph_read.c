@@ -80,7 +80,8 @@ static void graph_read_items(reader *r, pith_tensor *t, int64_t count, int depth
     }
     pith_tensor *items = pith__arena_array(r->arena, (size_t)count, sizeof *items);
     if (!items) graph_read_out_of_memory(r);
-    for (int64_t i = 0; i < count && !r->in->status; i++) {
+    for (int64_t i = 0; i < count; i++) {
+        if (r->in->status) break;
         graph_read_tensor(r, &items[i], depth + 1);
         if (items[i].dtype >= PITH_DTYPE_COUNT)
             pith__bytes_fail(r->in, "a sequence item that is not a tensor");
@@ -89,7 +90,9 @@ static void graph_read_items(reader *r, pith_tensor *t, int64_t count, int depth
     t->bytes = (size_t)count * sizeof *items;
 }
 
-/* data of the tensor is the file's: read-only. */
+/* Reads a tensor's dtype and shape; its contents are a span of the weights' section by number, and
+ * must have just the bytes that the shape needs. data of the tensor is the file's: read-only, never
+ * copied. Strings and items of sequences stand in line. */
 static void graph_read_tensor(reader *r, pith_tensor *t, int depth) {
     pith__bytes_in *in = r->in;
     *t = (pith_tensor){ .dtype = (int32_t)pith__get_below(in, PITH_NONE + 1, "an unknown dtype"),
@@ -190,7 +193,10 @@ static void graph_read_value(reader *r, pith__graph *graph) {
  * that of the default. */
 static void read_values(reader *r, pith__graph *graph) {
     size_t count = pith__get_count(r->in, 8);
-    for (size_t i = 0; i < count && !r->in->status; i++) graph_read_value(r, graph);
+    for (size_t i = 0; i < count; i++) {
+        if (r->in->status) break;
+        graph_read_value(r, graph);
+    }
     if (r->in->status) return;
     for (size_t i = 0; i < graph->input_count; i++)
         if (graph->values[i]->type.data)
@@ -236,8 +242,10 @@ static void graph_read_list(reader *r, pith__attr *attr) {
     } else {
         const pith_tensor **tensors = graph_read_array(r, &attr->count, 8, sizeof *tensors);
         if (tensors)
-            for (size_t i = 0; i < attr->count && !in->status; i++)
+            for (size_t i = 0; i < attr->count; i++) {
+                if (in->status) break;
                 tensors[i] = graph_read_new_tensor(r);
+            }
         attr->tensors = tensors;
     }
 }
@@ -261,9 +269,9 @@ static void read_attr(reader *r, pith__attr *attr, pith__graph *graph, int depth
         (pith__attr_kind)pith__get_below(in, PITH_ATTR_TYPE + 1, "an unknown kind of attribute");
     if (in->status) return;
     switch (attr->kind) {
-    case PITH_ATTR_FLOAT: graph_read_floats(r, &attr->f, 1); break;
-    case PITH_ATTR_INT: attr->i = pith__get_i64(in); break;
-    case PITH_ATTR_STRING: attr->s = pith__get_str(in); break;
+    case PITH_ATTR_FLOAT: graph_read_floats(r, &attr->real, 1); break;
+    case PITH_ATTR_INT: attr->integer = pith__get_i64(in); break;
+    case PITH_ATTR_STRING: attr->string = pith__get_str(in); break;
     case PITH_ATTR_TENSOR: attr->tensor = graph_read_new_tensor(r); break;
     case PITH_ATTR_GRAPH: attr->graph = read_graph(r, graph, depth + 1); break;
     case PITH_ATTR_TYPE: read_type_attr(r, attr, graph); break;
@@ -275,11 +283,13 @@ static void read_attr(reader *r, pith__attr *attr, pith__graph *graph, int depth
     }
 }
 
-/* made: by value, those that are a node's output; NULL for inputs. */
+/* Reads the inputs or outputs of a node as numbers of values. A value may be the output of one node
+ * only. made: by value, those that are a node's output; NULL for inputs. */
 static pith__value **read_uses(reader *r, size_t *count, const pith__graph *graph, bool *made) {
     pith__value **uses = graph_read_array(r, count, 4, sizeof *uses);
     if (uses)
-        for (size_t i = 0; i < *count && !r->in->status; i++) {
+        for (size_t i = 0; i < *count; i++) {
+            if (r->in->status) break;
             uint32_t number = pith__get_u32(r->in);
             if (number == NONE || r->in->status) continue;
             bool good = number < graph->value_count;
@@ -337,8 +347,10 @@ static void graph_read_node(reader *r, pith__graph *graph, bool *made, int depth
     node->capture_count =
         (int32_t)pith__get_below(in, (uint32_t)input_count + 1, "more captures than inputs");
     node->attrs = graph_read_array(r, &node->attr_count, 8, sizeof *node->attrs);
-    for (size_t i = 0; i < node->attr_count && !in->status; i++)
+    for (size_t i = 0; i < node->attr_count; i++) {
+        if (in->status) break;
         read_attr(r, &node->attrs[i], graph, depth);
+    }
     if (!in->status) read_packed(r, node);
 }
 
@@ -350,7 +362,8 @@ static void read_outputs(reader *r, pith__graph *graph) {
     graph->outputs = graph_read_array(r, &graph->output_count, 8, sizeof *graph->outputs);
     pith_str *names = pith__arena_array(r->arena, graph->output_count, sizeof *names);
     if (!names) graph_read_out_of_memory(r);
-    for (size_t i = 0; i < graph->output_count && !r->in->status; i++) {
+    for (size_t i = 0; i < graph->output_count; i++) {
+        if (r->in->status) return;
         uint32_t number = pith__get_below(r->in, (uint32_t)graph->value_count,
                                           "a reference to a value that does not exist");
         names[i] = pith__get_str(r->in);
@@ -363,6 +376,9 @@ static void read_outputs(reader *r, pith__graph *graph) {
     graph->output_names = names;
 }
 
+/* Values first, then nodes that refer to them by number, then outputs. Memory for a list is asked
+ * for only if the rest of the file can hold as many entries (pith__get_count), so a damaged count
+ * costs nothing. depth bounds the recursion through subgraphs. */
 static pith__graph *read_graph(reader *r, pith__graph *parent, int depth) {
     pith__graph *graph;
     if (depth > DEPTH_MAX) {
@@ -378,7 +394,10 @@ static pith__graph *read_graph(reader *r, pith__graph *parent, int depth) {
     bool *made = pith__arena_array(r->arena, graph->value_count, sizeof *made);
     if (!made) graph_read_out_of_memory(r);
     size_t nodes = r->in->status ? 0 : pith__get_count(r->in, 32);
-    for (size_t i = 0; i < nodes && !r->in->status; i++) graph_read_node(r, graph, made, depth);
+    for (size_t i = 0; i < nodes; i++) {
+        if (r->in->status) break;
+        graph_read_node(r, graph, made, depth);
+    }
     if (!r->in->status) read_outputs(r, graph);
     return r->in->status ? NULL : graph;
 }

@@ -139,9 +139,9 @@ static pith_status write_attr(writer *w, const scope *s, const pith__node *node,
     pith__put_str(w->out, attr->name);
     pith__put_u32(w->out, attr->kind);
     switch (attr->kind) {
-    case PITH_ATTR_FLOAT: pith__put_bytes(w->out, &attr->f, sizeof attr->f); return PITH_OK;
-    case PITH_ATTR_INT: pith__put_i64(w->out, attr->i); return PITH_OK;
-    case PITH_ATTR_STRING: pith__put_str(w->out, attr->s); return PITH_OK;
+    case PITH_ATTR_FLOAT: pith__put_bytes(w->out, &attr->real, sizeof attr->real); return PITH_OK;
+    case PITH_ATTR_INT: pith__put_i64(w->out, attr->integer); return PITH_OK;
+    case PITH_ATTR_STRING: pith__put_str(w->out, attr->string); return PITH_OK;
     case PITH_ATTR_TENSOR: return write_tensor(w, attr->tensor);
     case PITH_ATTR_GRAPH: return write_graph(w, attr->graph, subplan_of(s, node, attr->name));
     case PITH_ATTR_TYPE: pith__type_write(w->out, s->graph->dims, attr->type); return PITH_OK;

@@ -18,6 +18,8 @@
 #include "models/heads/dense_request.h"
 #include "models/open/open_model.h"
 
+/* The newest opset that can be asked for. Without one, newer opsets are tried if the model needs
+ * them. */
 enum { EXPORT_MODEL_OPSET_MOST = 25 };
 
 typedef struct exported {
@@ -41,7 +43,8 @@ static pith_status export_check(const pith_export_options *o, pith_error *err) {
     if (o->dim < 0)
         return pith__fail(err, PITH_ERR_ARGUMENT, "dim is %d; it must not be negative", o->dim);
     if (!o->pool && (o->dim || o->pooling || o->normalize))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "pooling, normalize and dim need pool (--pool)");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "pooling, normalize and dim need pith_export_options.pool");
     return pith__export_graph_check_name(o->data_name, err);
 }
 
@@ -88,7 +91,7 @@ static pith_status export_check_modules(const exported *x) {
     return pith__fail(x->err, PITH_ERR_UNSUPPORTED,
                       "the model has a module behind the pooling, or weights of words, that cannot "
                       "be exported; export it "
-                      "without pooling (leave out --pool)");
+                      "without pooling (leave out pith_export_options.pool)");
 }
 
 /* Appended after the graph was lowered and narrowed: pooling runs in f32, and its nodes are lowered
@@ -186,7 +189,13 @@ static pith_status export_int32_inputs(const exported *x) {
 
 /* ---- the whole ---- */
 
-/* Sets *again if a pass has to be left out. */
+/* The order of the steps matters. Outputs are cut first, since what only other outputs need may
+ * have no form. Passes run before the opset is chosen, because they decide which operators there
+ * are. Operators of Pith's own are written back, and newer ones are lowered, in f32: the narrowing
+ * then sees the operators that the file will have. Pooling comes behind the narrowing, as it stays
+ * in f32. The opset is settled once more at the end, since narrow types, Casts and pooling may need
+ * a later one. Axes of reductions become attributes last, because types cannot be inferred after
+ * that. Sets *again if a pass has to be left out; the graph is of no use then. */
 static pith_status export_run(exported *x, const pith__onnx_sinks *sinks, bool *again) {
     pith__graph *graph = x->m->graph;
     *again = false;

@@ -59,7 +59,8 @@ static bool fuse_is_out(const pith__fuse_state *f, const char *pass) {
 
 /* Which pass made a node that has no form; NULL: none that can be left out. */
 static const char *fuse_maker_of(const pith__fuse_state *f, const pith__node *node) {
-    for (int m = 0; m < FUSE_MAKERS && node; m++)
+    if (!node) return NULL;
+    for (int m = 0; m < FUSE_MAKERS; m++)
         if (pith__str_is(node->domain, "pith") && pith__str_is(node->op_type, fuse_makers[m].op) &&
             !fuse_is_out(f, fuse_makers[m].passes[0]))
             return fuse_makers[m].passes[0];

@@ -45,7 +45,9 @@ static pith_status cut_outputs(pith__graph *graph, const pith__graph_cut_part *c
     return pith__new_node_outputs(graph, values, names, cut->output_count, err);
 }
 
-/* The input that stands for a value; the value itself, if it is one already. */
+/* The input that stands for a value; the value itself, if it is one already. What was inferred of
+ * the value is what the new input declares, without contents, which passes had found for the old
+ * graph. The input takes over the name. */
 static pith_status cut_input(pith__value **input, pith__graph *graph, const char *name,
                              pith_error *err) {
     pith__value *v = cut_find(graph, name);

@@ -79,13 +79,18 @@ static bool is_f32(const pith__value *v) { return v && v->type.dtype == PITH_F32
 
 /* ---- constants ---- */
 
-/* The largest numbers of the types; and a number of a mask is below -BF16_MASK in bf16, far beyond
- * any score. */
+/* The largest finite numbers of the types, (2 - 2^-10) 2^15 and (2 - 2^-7) 2^127: what is beyond
+ * them would be rounded to infinity. A number below -F16_MOST, or below -BF16_MASK in bf16, is
+ * taken for one of a mask (half_mask_number). bf16 has nearly the range of f32, so two numbers well
+ * inside its limit may overflow in a sum; 1e30 is far from that, and far beyond any score. */
 #define F16_MOST 65504.0f
 #define BF16_MOST 0x1.fep127f
 #define BF16_MASK 1e30f
 
-/* A limit stays above 0: something may be divided by it. */
+/* The number in the narrow type. One beyond its range becomes the largest finite one, since an
+ * infinity among weights would spread; infinities that the file has stay, as masks have them. A
+ * number that becomes 0 is counted as lost. A limit, such as the epsilon under a root, becomes the
+ * least number above 0 instead: something may be divided by it. */
 static uint16_t half_number(narrower *n, float x, bool limit, pith_str name) {
     const float most = n->dtype == PITH_F16 ? F16_MOST : BF16_MOST;
     if (fabsf(x) > most && !isinf(x)) {
@@ -323,13 +328,19 @@ static pith_status half_outputs_of(uint32_t *narrow, narrower *n, const pith__no
             in[i] = half_type_of(&given[i], n, node->inputs[i]);
         status = pith__op_infer_node(&c);
     }
-    for (int i = 0; !status && i < node->output_count && i < 32; i++)
-        *narrow |= (uint32_t)(out[i].dtype == n->dtype) << i;
+    if (!status) {
+        for (int i = 0; i < node->output_count && i < 32; i++)
+            *narrow |= (uint32_t)(out[i].dtype == n->dtype) << i;
+    }
     pith__arena_free(&scratch);
     return status;
 }
 
-/* An output is narrow if it has the type of an input that is. */
+/* Visits a node; the forms of its inputs are known, because nodes stand behind those that they
+ * read. First comes the type that it computes in, then each input in the form that fits, then the
+ * types of its outputs for these. A wide node has outputs of f32. An output of a narrow node is
+ * narrow if it has the type of an input that is, which inference tells. A reader that wants an
+ * output in the other form gets a Cast when it is visited. */
 static pith_status half_node(narrower *n, pith__node *node) {
     const pith__opset_rule *form =
         pith__opset_rule_find(node->domain, node->op_type, n->how->opset);
@@ -421,8 +432,10 @@ static bool half_casts(const narrower *n, const pith_tensor *t) {
     return true;
 }
 
-/* Large constants that are needed in both types are stored as f32 and cast: two of them would be
- * larger than before. */
+/* Constants that are needed in both types are stored as f32 and cast: two of them would be larger
+ * than before. Those of less than WORTH bytes are stored twice, since there is little to gain; and
+ * so are those with a number beyond the narrow type's range, which a Cast would make an infinity.
+ */
 static pith_status half_store_once(narrower *n) {
     enum { WORTH = 1024 };
     for (size_t i = 0; i < n->count; i++) {

@@ -78,7 +78,9 @@ static pith__value *older_mish(pith__new_nodes *m, pith__node *node) {
     return PITH_NEW_NODE(m, "Mul", x, PITH_NEW_NODE(m, "Tanh", PITH_NEW_NODE(m, "Softplus", x)));
 }
 
-/* Softmax before opset 13 works on all axes from one on, as if they were one. */
+/* Softmax before opset 13 works on all axes from one on, as if they were one. The opsets that are
+ * written have no such form, so the input is flattened to a matrix, the newest form works on its
+ * rows, and the shape is put back. Over the last axis alone both forms are the same. */
 static pith__value *older_flattened(pith__new_nodes *m, pith__node *node) {
     pith__value *x = node->inputs[0], *y, *shape;
     const int64_t given = pith__node_int(node, "axis", 1),
@@ -291,8 +293,9 @@ static bool reduction_holds(const pith__node *node, int32_t opset, char *why, si
     return false;
 }
 
-/* Whether the node, or what it is lowered to, may stand in the opset. asked: of those that it may
- * stand in, not only the best. */
+/* Whether the node, or what it is lowered to, may stand in the opset. asked: the caller named this
+ * opset, so a form that is deprecated in it is taken, too; an opset that is chosen has none of
+ * those. */
 static bool node_holds(pith__node *node, int32_t opset, bool asked, char *why, size_t size) {
     const bool newer = is_newer(node, opset);
     if ((newer || is_inner(node)) && lowering_of(node)) return true;

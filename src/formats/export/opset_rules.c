@@ -25,7 +25,7 @@ static const opset_rule_set opset_rule_sets[] = {
 static const pith__opset_rule opset_rule_forms[] = {
 #define SET(tensors, items)
 #define FORM(domain, op, since, low, high, outs, inputs, outputs, ...)                             \
-    { domain, op, since, low, high, outs, inputs, outputs, { __VA_ARGS__ } },
+    { domain, op, inputs, outputs, since, low, high, outs, { __VA_ARGS__ } },
 #include "formats/export/opset_rules.def"
 #undef SET
 #undef FORM
@@ -50,6 +50,8 @@ static int opset_rule_order(const pith__opset_rule *f, pith_str domain, pith_str
     return order ? order : opset_rule_compare(f->op, op);
 }
 
+/* Binary search for the first row of the operator. Its rows stand in the order of their opsets, so
+ * the last one that is not newer holds. */
 const pith__opset_rule *pith__opset_rule_find(pith_str domain, pith_str op, int32_t opset) {
     const bool plain = !domain.size || pith__str_is(domain, "ai.onnx");
     size_t low = 0, high = OPSET_RULES;
@@ -131,6 +133,7 @@ static bool opset_rule_pool_holds(const pith__node *node, int32_t opset) {
     return i == sizeof pools / sizeof *pools;
 }
 
+/* What an opset lacks because of an attribute's value, where the attribute itself is older. */
 static bool opset_rule_values_hold(const pith__node *node, int32_t opset, char *why, size_t size) {
     for (size_t i = 0; i < sizeof opset_rule_late_values / sizeof *opset_rule_late_values; i++) {
         if (opset >= opset_rule_late_values[i].since ||
@@ -150,6 +153,11 @@ static bool opset_rule_values_hold(const pith__node *node, int32_t opset, char *
     return false;
 }
 
+/* Looks first at what can be told from the row alone: whether the opset has the operator, and how
+ * many inputs and outputs it takes, absent ones at the end not counted. Values that a subgraph
+ * captures are among the node's inputs, but are no inputs of the operator. Attributes, their values
+ * and types follow. An operator that no row has for any opset is none of the standard's, and
+ * nothing is known against it. */
 bool pith__opset_rule_holds(const pith__node *node, int32_t opset, char *why, size_t size) {
     const bool plain = !node->domain.size || pith__str_is(node->domain, "ai.onnx");
     if (!plain) return true;

@@ -11,12 +11,12 @@ enum { OPSET_RULE_SLOTS = 12 };
 
 typedef struct pith__opset_rule {
     const char *domain, *op;
-    int32_t since;                  /* the first opset */
-    int32_t min_inputs, max_inputs; /* -1: any number. 1 and 0: it has ended, or is deprecated */
-    int32_t max_outputs;
-    const char *inputs, *outputs;   /* a letter per port, the last one for all further ones. Ports
-                                     with the same small letter have one type; those of a capital
-                                     one do not depend on others */
+    const char *inputs, *outputs;  /* a letter per port, the last one for all further ones. Ports
+                                    with the same small letter have one type; those of a capital
+                                    one do not depend on others */
+    int8_t since;                  /* the first opset */
+    int8_t min_inputs, max_inputs; /* -1: any number. 1 and 0: it has ended, or is deprecated */
+    int8_t max_outputs;
     uint8_t sets[OPSET_RULE_SLOTS]; /* of letters a or A, b or B, … */
 } pith__opset_rule;
 

@@ -22,17 +22,17 @@ pith__value *pith__replace_shape(pith__value *v, int dtype, int rank, const pith
 }
 
 static pith__value *replace_or_fail(pith__replace *b, pith__value *v) {
-    if (!v && !b->m.status) b->m.status = pith__fail_memory(b->m.err, 0);
+    if (!v && !b->nodes.status) b->nodes.status = pith__fail_memory(b->nodes.err, 0);
     return v;
 }
 
 pith__value *pith__replace_contrib(pith__replace *b, const char *op, pith__value *const *inputs,
                                    int count, int outputs) {
-    if (b->m.status) return NULL;
-    pith__node *node = pith__graph_add_node(b->m.graph, b->m.before, "com.microsoft", op, inputs,
-                                            count, NULL, outputs);
+    if (b->nodes.status) return NULL;
+    pith__node *node = pith__graph_add_node(b->nodes.graph, b->nodes.before, "com.microsoft", op,
+                                            inputs, count, NULL, outputs);
     if (!node) return replace_or_fail(b, NULL);
-    node->name = b->m.place;
+    node->name = b->nodes.place;
     for (int i = 0; i < outputs; i++) node->outputs[i]->type = *b->type;
     return node->outputs[0];
 }
@@ -42,25 +42,26 @@ void pith__replace_set_float(pith__replace *b, pith__value *v, const char *name,
 }
 
 pith__value *pith__replace_numbers(pith__replace *b, const int64_t *numbers, int64_t count) {
-    return b->m.status
-               ? NULL
-               : replace_or_fail(b, pith__graph_add_i64s(b->m.graph, PITH_STR(""), numbers, count));
+    return b->nodes.status ? NULL
+                           : replace_or_fail(b, pith__graph_add_i64s(b->nodes.graph, PITH_STR(""),
+                                                                     numbers, count));
 }
 
 pith__value *pith__replace_number(pith__replace *b, int64_t number) {
-    int64_t *data = pith__arena_array(b->m.graph->arena, 1, sizeof *data);
-    if (b->m.status || !data) return replace_or_fail(b, NULL);
+    int64_t *data = pith__arena_array(b->nodes.graph->arena, 1, sizeof *data);
+    if (b->nodes.status || !data) return replace_or_fail(b, NULL);
     *data = number;
     const pith_tensor t = { .data = data, .bytes = sizeof *data, .dtype = PITH_I64 };
-    return replace_or_fail(b, pith__graph_add_const(b->m.graph, PITH_STR(""), &t));
+    return replace_or_fail(b, pith__graph_add_const(b->nodes.graph, PITH_STR(""), &t));
 }
 
 pith__value *pith__replace_slice(pith__replace *b, pith__value *x, int64_t axis, int64_t begin,
                                  int64_t end, int64_t step) {
     pith__type type = x ? x->type : (pith__type){ .rank = 0 };
-    pith__value *y = PITH_NEW_NODE(
-        &b->m, "Slice", x, pith__replace_numbers(b, &begin, 1), pith__replace_numbers(b, &end, 1),
-        pith__replace_numbers(b, &axis, 1), pith__replace_numbers(b, &step, 1));
+    pith__value *y =
+        PITH_NEW_NODE(&b->nodes, "Slice", x, pith__replace_numbers(b, &begin, 1),
+                      pith__replace_numbers(b, &end, 1), pith__replace_numbers(b, &axis, 1),
+                      pith__replace_numbers(b, &step, 1));
     if (!y) return NULL;
     type.dims[axis] = (end - begin + step - 1) / step;
     return pith__replace_shape(y, type.dtype, type.rank, type.dims);
@@ -68,15 +69,15 @@ pith__value *pith__replace_slice(pith__replace *b, pith__value *x, int64_t axis,
 
 pith__value *pith__replace_sizes(pith__replace *b, pith__value *x, int64_t begin, int64_t end) {
     const pith__dim dims[] = { end - begin };
-    pith__value *y = PITH_NEW_NODE(&b->m, "Shape", x);
-    pith__new_node_set_int(&b->m, y, "start", begin);
-    pith__new_node_set_int(&b->m, y, "end", end);
+    pith__value *y = PITH_NEW_NODE(&b->nodes, "Shape", x);
+    pith__new_node_set_int(&b->nodes, y, "start", begin);
+    pith__new_node_set_int(&b->nodes, y, "end", end);
     return pith__replace_shape(y, PITH_I64, 1, dims);
 }
 
 pith__value *pith__replace_size(pith__replace *b, pith__value *x, int64_t axis) {
     return pith__replace_shape(
-        PITH_NEW_NODE(&b->m, "Squeeze", pith__replace_sizes(b, x, axis, axis + 1)), PITH_I64, 0,
+        PITH_NEW_NODE(&b->nodes, "Squeeze", pith__replace_sizes(b, x, axis, axis + 1)), PITH_I64, 0,
         NULL);
 }
 
@@ -90,7 +91,7 @@ pith__value *pith__replace_remember(pith__replace *b, const pith__replace_key *k
                                     pith__value *v) {
     void *items = b->memo->items;
     if (!v) return NULL;
-    if (!pith__arena_grow(b->m.graph->arena, &items, b->memo->count, &b->memo->capacity,
+    if (!pith__arena_grow(b->nodes.graph->arena, &items, b->memo->count, &b->memo->capacity,
                           sizeof *b->memo->items))
         return replace_or_fail(b, NULL);
     b->memo->items = items;

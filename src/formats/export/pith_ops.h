@@ -20,7 +20,7 @@ typedef struct pith__replace_memo {
 } pith__replace_memo;
 
 typedef struct pith__replace {
-    pith__new_nodes m;
+    pith__new_nodes nodes;
     const pith__replace_form *how;
     const pith__type *type; /* of what is made: that of the node's output */
     pith__replace_memo *memo;
@@ -33,7 +33,7 @@ pith__value *pith__replace_typed(const pith__replace *b, pith__value *v);
 /* Gives v a type. */
 pith__value *pith__replace_shape(pith__value *v, int dtype, int rank, const pith__dim *dims);
 /* A node of ai.onnx with the type of the node's output. */
-#define PITH_REPLACE(b, op, ...) pith__replace_typed(b, PITH_NEW_NODE(&(b)->m, op, __VA_ARGS__))
+#define PITH_REPLACE(b, op, ...) pith__replace_typed(b, PITH_NEW_NODE(&(b)->nodes, op, __VA_ARGS__))
 /* A node of com.microsoft with its first output; all have the type of the node's output. */
 pith__value *pith__replace_contrib(pith__replace *b, const char *op, pith__value *const *inputs,
                                    int count, int outputs);

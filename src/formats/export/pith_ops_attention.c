@@ -97,7 +97,7 @@ bool pith__replace_attention_fits(const pith__node *node, const pith__replace_fo
 
 /* The heads of input i as rows of their own: [batch, sequence, heads * size]. */
 static pith__value *replace_own_rows(pith__replace *b, const pith__node *node, int i) {
-    pith__new_nodes *m = &b->m;
+    pith__new_nodes *m = &b->nodes;
     pith__value *x = node->inputs[i], *y = x;
     const pith__type *t = &x->type;
     replace_rows rows;
@@ -145,6 +145,9 @@ static bool replace_is_one_row(const pith__node *node) {
     return !node->inputs[0]->output_uses && node->inputs[0]->user_count == 3;
 }
 
+/* Finds the MatMul, and the Add behind it, that made query, key and value as one row: Attention of
+ * com.microsoft has this projection inside. Its weight is [width, 3 * row], as here; other layouts
+ * become MultiHeadAttention. */
 static bool replace_projection_of(replace_projection *p, const pith__node *node) {
     const pith__node *made = node->inputs[0]->producer;
     *p = (replace_projection){ NULL, NULL, NULL };
@@ -167,7 +170,7 @@ static bool replace_projection_of(replace_projection *p, const pith__node *node)
 static pith__value *replace_int_mask(pith__replace *b, const pith__node *node) {
     pith__value *mask = pith__node_input(node, 4);
     if (!mask || mask->type.dtype == PITH_I32) return mask;
-    return pith__replace_shape(pith__new_node_cast(&b->m, mask, PITH_I32), PITH_I32,
+    return pith__replace_shape(pith__new_node_cast(&b->nodes, mask, PITH_I32), PITH_I32,
                                mask->type.rank, mask->type.dims);
 }
 
@@ -197,7 +200,7 @@ static replace_skips replace_skips_of(const pith__node *node) {
 /* 0, 1, … as i64 [n], n the size of an axis of x. */
 static pith__value *replace_count(pith__replace *b, pith__value *x, int64_t axis) {
     const pith__dim n = x ? x->type.dims[axis] : 0;
-    pith__value *y = PITH_NEW_NODE(&b->m, "Range", pith__replace_number(b, 0),
+    pith__value *y = PITH_NEW_NODE(&b->nodes, "Range", pith__replace_number(b, 0),
                                    pith__replace_size(b, x, axis), pith__replace_number(b, 1));
     return pith__replace_shape(y, PITH_I64, 1, &n);
 }
@@ -206,7 +209,7 @@ static pith__value *replace_count(pith__replace *b, pith__value *x, int64_t axis
 static pith__value *replace_inside(pith__replace *b, pith__value *q, pith__value *k,
                                    const replace_skips *s) {
     const pith__dim dims[] = { q->type.dims[1], k->type.dims[1] }, column[] = { dims[0], 1 };
-    pith__new_nodes *m = &b->m;
+    pith__new_nodes *m = &b->nodes;
     pith__value *row = PITH_NEW_NODE(m, "Unsqueeze", replace_count(b, q, 1),
                                      pith__replace_numbers(b, (const int64_t[]){ 1 }, 1));
     pith__replace_shape(row, PITH_I64, 2, column);
@@ -225,7 +228,7 @@ static pith__value *replace_inside(pith__replace *b, pith__value *q, pith__value
 
 /* Whether the mask keeps a key: bool [batch, 1, 1, keys]; NULL: there is no mask. */
 static pith__value *replace_kept(pith__replace *b, const pith__node *node, pith__value *k) {
-    pith__new_nodes *m = &b->m;
+    pith__new_nodes *m = &b->nodes;
     pith__value *mask = replace_int_mask(b, node), *kept;
     if (!mask) return NULL;
     const pith__dim dims[] = { mask->type.dims[0], 1, 1, k->type.dims[1] },
@@ -248,16 +251,18 @@ static pith__value *replace_kept(pith__replace *b, const pith__node *node, pith_
 }
 
 static pith__value *replace_choice(pith__replace *b, pith__value *which, float number) {
-    pith__value *y = PITH_NEW_NODE(&b->m, "Where", which, pith__new_node_f32(&b->m, 0.0f),
-                                   pith__new_node_f32(&b->m, number));
+    pith__value *y = PITH_NEW_NODE(&b->nodes, "Where", which, pith__new_node_f32(&b->nodes, 0.0f),
+                                   pith__new_node_f32(&b->nodes, number));
     return which ? pith__replace_shape(y, PITH_F32, which->type.rank, which->type.dims) : y;
 }
 
-/* f32 [batch, 1, queries, keys], or [1, 1, queries, keys] without a mask. */
+/* What mask and window together add to a score: f32 [batch, 1, queries, keys], or [1, 1, queries,
+ * keys] without a mask. Layers with the same mask, window and numbers share it; the key has all
+ * three numbers by their bits. */
 static pith__value *replace_score_bias(pith__replace *b, const pith__node *node, pith__value *q,
                                        pith__value *k) {
     const replace_skips s = replace_skips_of(node);
-    pith__new_nodes *m = &b->m;
+    pith__new_nodes *m = &b->nodes;
     pith__value *mask = pith__node_input(node, 4);
     pith__replace_key key = { mask,
                               { MEMO_BIAS, s.left, s.right, q->type.dims[1], k->type.dims[1] } };
@@ -285,10 +290,12 @@ static pith__value *replace_score_bias(pith__replace *b, const pith__node *node,
 
 /* ---- the operators ---- */
 
-/* The greatest place of a key of each text, i32 [batch], and the number of keys, i32. */
+/* The greatest place of a key of each text, i32 [batch], and the number of keys, i32.
+ * GroupQueryAttention wants both for its cache of keys. There is no cache here, so every text has
+ * all keys, and what is padding is told by the number that is added to the scores alone. */
 static void replace_lengths(pith__replace *b, pith__value *k, pith__value **last,
                             pith__value **total) {
-    pith__new_nodes *m = &b->m;
+    pith__new_nodes *m = &b->nodes;
     const pith__dim batch = k ? k->type.dims[0] : 0;
     const pith__replace_key lengths = { NULL, { MEMO_LENGTHS, batch, k ? k->type.dims[1] : 0 } },
                             count = { NULL, { MEMO_TOTAL, batch, lengths.numbers[2] } };
@@ -309,7 +316,7 @@ static void replace_lengths(pith__replace *b, pith__value *k, pith__value **last
 
 /* y with zeros for a query that sees no key: one of padding whose window holds nothing else. */
 static pith__value *replace_zero_if_none(pith__replace *b, pith__value *bias, pith__value *y) {
-    pith__new_nodes *m = &b->m;
+    pith__new_nodes *m = &b->nodes;
     const pith__replace_key key = { bias, { MEMO_SEES } };
     pith__value *sees = pith__replace_recall(b, &key);
     if (!sees && bias) {
@@ -327,17 +334,19 @@ static pith__value *replace_zero_if_none(pith__replace *b, pith__value *bias, pi
     return PITH_REPLACE(b, "Mul", y, sees);
 }
 
-/* With all that is masked as a number that is added to the scores, *made. */
+/* With all that is masked as a number that is added to the scores, *made. What the graph adds
+ * itself comes on top. MultiHeadAttention has no window, and GroupQueryAttention no mask of keys,
+ * so both get it this way. */
 static pith__value *replace_spread(pith__replace *b, const pith__node *node, pith__value **made) {
     pith__value *q = replace_own_rows(b, node, 0), *k = replace_own_rows(b, node, 1),
                 *v = replace_own_rows(b, node, 2), *given = pith__node_input(node, 3), *bias = NULL,
                 *y, *last, *total;
-    if (!b->m.status) bias = replace_score_bias(b, node, q, k);
+    if (!b->nodes.status) bias = replace_score_bias(b, node, q, k);
     *made = bias;
     if (bias && given) {
         const pith__dim dims[] = { bias->type.dims[0], given->type.dims[1], bias->type.dims[2],
                                    bias->type.dims[3] };
-        bias = pith__replace_shape(PITH_NEW_NODE(&b->m, "Add", given, bias), PITH_F32, 4, dims);
+        bias = pith__replace_shape(PITH_NEW_NODE(&b->nodes, "Add", given, bias), PITH_F32, 4, dims);
     }
     if (!replace_is_shared(node)) {
         pith__value *inputs[] = { q, k, v, NULL, NULL, bias };
@@ -346,8 +355,8 @@ static pith__value *replace_spread(pith__replace *b, const pith__node *node, pit
     replace_lengths(b, k, &last, &total);
     pith__value *inputs[] = { q, k, v, NULL, NULL, last, total, NULL, NULL, NULL, bias };
     y = pith__replace_contrib(b, "GroupQueryAttention", inputs, 11, 1);
-    pith__new_node_set_int(&b->m, y, "kv_num_heads", pith__node_int(node, "kv_heads", 0));
-    pith__new_node_set_int(&b->m, y, "causal", 0);
+    pith__new_node_set_int(&b->nodes, y, "kv_num_heads", pith__node_int(node, "kv_heads", 0));
+    pith__new_node_set_int(&b->nodes, y, "causal", 0);
     return y;
 }
 
@@ -376,7 +385,7 @@ static pith__value *replace_masked(pith__replace *b, pith__node *node) {
     }
     if (mask) pith__replace_set_float(b, y, "mask_filter_value", replace_filter(node));
     if (pith__node_int(node, "window_right", -1) == 0)
-        pith__new_node_set_int(&b->m, y, "unidirectional", 1);
+        pith__new_node_set_int(&b->nodes, y, "unidirectional", 1);
     return y;
 }
 
@@ -384,7 +393,7 @@ pith__value *pith__replace_attention(pith__replace *b, pith__node *node) {
     pith__value *bias = NULL, *y = replace_is_shared(node) || replace_is_window(node)
                                        ? replace_spread(b, node, &bias)
                                        : replace_masked(b, node);
-    pith__new_node_set_int(&b->m, y, "num_heads", pith__node_int(node, "heads", 0));
+    pith__new_node_set_int(&b->nodes, y, "num_heads", pith__node_int(node, "heads", 0));
     pith__replace_set_float(b, y, "scale", pith__node_float(node, "scale", 1.0f));
     const bool zero = pith__node_int(node, "none_left", PITH_NONE_LEFT_MEAN) == PITH_NONE_LEFT_ZERO;
     return bias && zero ? replace_zero_if_none(b, bias, y) : y;

@@ -109,11 +109,11 @@ static pith__value *rows_table(pith__replace *b, pith__value *table, int64_t tur
     if (made) return made;
     const int64_t width = rows_width(table), shape[] = { -1, width };
     pith__dim dims[] = {
-        pith__dim_product(b->m.graph->dims, table->type.dims, table->type.rank - 1), width
+        pith__dim_product(b->nodes.graph->dims, table->type.dims, table->type.rank - 1), width
     };
     made = table;
     if (table->type.rank != 2) {
-        made = PITH_NEW_NODE(&b->m, "Reshape", table, pith__replace_numbers(b, shape, 2));
+        made = PITH_NEW_NODE(&b->nodes, "Reshape", table, pith__replace_numbers(b, shape, 2));
         pith__replace_shape(made, PITH_F32, 2, dims);
     }
     if (width != turned / 2) made = pith__replace_slice(b, made, 1, 0, turned / 2, 1);
@@ -128,7 +128,7 @@ static pith__value *rows_places(pith__replace *b, pith__value *x, bool shared) {
     if (made) return made;
     if (shared)
         return pith__replace_remember(b, &key, pith__replace_numbers(b, (const int64_t[]){ 0 }, 1));
-    pith__new_nodes *m = &b->m;
+    pith__new_nodes *m = &b->nodes;
     const pith__dim count = pith__dim_product(m->graph->dims, x->type.dims, 2);
     pith__value *sizes = pith__replace_sizes(b, x, 0, 2);
     pith__value *number = PITH_NEW_NODE(m, "ReduceProd", sizes);
@@ -149,7 +149,7 @@ static pith__value *rows_of_heads(pith__replace *b, const pith__node *node, int6
     const pith__dim dims[] = { x->type.dims[0], x->type.dims[1], row };
     if (x->type.rank == 3)
         return x->type.dims[2] == row ? x : pith__replace_slice(b, x, 2, column, column + row, 1);
-    pith__value *y = PITH_NEW_NODE(&b->m, "Reshape", x,
+    pith__value *y = PITH_NEW_NODE(&b->nodes, "Reshape", x,
                                    pith__replace_numbers(b, (const int64_t[]){ 0, 0, row }, 3));
     return pith__replace_shape(y, PITH_F32, 3, dims);
 }
@@ -162,9 +162,10 @@ pith__value *pith__replace_rotary(pith__replace *b, pith__node *node) {
     pith__value *inputs[] = { x, places, rows_table(b, node->inputs[1], turned),
                               rows_table(b, node->inputs[2], turned) };
     pith__value *y = pith__replace_contrib(b, "RotaryEmbedding", inputs, 4, 1);
-    pith__new_node_set_int(&b->m, y, "num_heads", heads);
-    if (turned != size) pith__new_node_set_int(&b->m, y, "rotary_embedding_dim", turned);
-    if (pith__node_int(node, "interleaved", 0)) pith__new_node_set_int(&b->m, y, "interleaved", 1);
+    pith__new_node_set_int(&b->nodes, y, "num_heads", heads);
+    if (turned != size) pith__new_node_set_int(&b->nodes, y, "rotary_embedding_dim", turned);
+    if (pith__node_int(node, "interleaved", 0))
+        pith__new_node_set_int(&b->nodes, y, "interleaved", 1);
     return y;
 }
 
@@ -179,11 +180,11 @@ static pith__value *rows_lower(pith__replace *b, const pith__node *node) {
         const int rank = ids->type.rank;
         if (rank >= 0) memcpy(dims, ids->type.dims, (size_t)rank * sizeof *dims);
         if (rank >= 0 && rank < PITH_MAX_RANK) dims[rank] = table->type.dims[1];
-        pith__value *row = PITH_NEW_NODE(&b->m, "Gather", table, ids);
+        pith__value *row = PITH_NEW_NODE(&b->nodes, "Gather", table, ids);
         pith__replace_shape(row, table->type.dtype, rank + 1, dims);
         if (table->type.dtype != PITH_F32)
-            row = pith__replace_shape(pith__new_node_cast(&b->m, row, PITH_F32), PITH_F32, rank + 1,
-                                      dims);
+            row = pith__replace_shape(pith__new_node_cast(&b->nodes, row, PITH_F32), PITH_F32,
+                                      rank + 1, dims);
         sum = sum ? PITH_REPLACE(b, "Add", sum, row) : row;
     }
     return pith__replace_norm(b, sum, node->inputs[0], pith__node_input(node, 1),
@@ -232,7 +233,7 @@ static pith__value *rows_ids(pith__replace *b, pith__value *ids) {
     const pith__replace_key key = { ids, { MEMO_IDS } };
     pith__value *made = pith__replace_recall(b, &key);
     if (made || ids->type.dtype == PITH_I32) return made ? made : ids;
-    made = pith__new_node_cast(&b->m, ids, PITH_I32);
+    made = pith__new_node_cast(&b->nodes, ids, PITH_I32);
     return pith__replace_remember(
         b, &key, pith__replace_shape(made, PITH_I32, ids->type.rank, ids->type.dims));
 }
@@ -240,8 +241,8 @@ static pith__value *rows_ids(pith__replace *b, pith__value *ids) {
 static pith__value *rows_beta(pith__replace *b, const pith__node *node) {
     const int64_t n = node->inputs[0]->type.dims[0];
     if (pith__node_input(node, 1)) return node->inputs[1];
-    float *zeros = pith__arena_array(b->m.graph->arena, (size_t)n, sizeof *zeros);
-    return zeros ? pith__new_node_constant(&b->m, zeros, 1, &n) : NULL;
+    float *zeros = pith__arena_array(b->nodes.graph->arena, (size_t)n, sizeof *zeros);
+    return zeros ? pith__new_node_constant(&b->nodes, zeros, 1, &n) : NULL;
 }
 
 pith__value *pith__replace_embed_norm(pith__replace *b, pith__node *node) {

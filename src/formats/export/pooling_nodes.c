@@ -18,7 +18,8 @@ static pith__value *pooling_sum(pith__new_nodes *m, pith__value *x) {
     return y;
 }
 
-/* The row at the first or last 1 of the mask. */
+/* The row at the first or last 1 of the mask: ArgMax gives the place of the first or last largest
+ * number, and GatherND with batch_dims 1 takes that row of each text. */
 static pith__value *pooling_row(pith__new_nodes *m, const pooling_input *in, bool last) {
     pith__value *index = PITH_NEW_NODE(m, "ArgMax", in->mask);
     pith__new_node_set_int(m, index, "axis", 1);
@@ -61,6 +62,7 @@ static pith__value *pooling_mode(pith__new_nodes *m, const pooling_input *in, ui
     }
 }
 
+/* Several modes in one number, PITH_POOL_BITS each, give vectors that are joined in that order. */
 static pith__value *pooling_rows(pith__new_nodes *m, pith__value *rows, pith__value *mask,
                                  uint32_t pooling) {
     pith__value *parts[PITH_POOL_PARTS_MAX];

@@ -173,7 +173,7 @@ static pith_status quantize_calibrate(pith__quantized *q, pith_model *m,
                                         .allocator = &m->account.allocator,
                                         .options = texts,
                                         .isa = pith__cpu_get()->isa,
-                                        .k = k,
+                                        .row_lengths = k,
                                         .count = q->count,
                                         .user = q,
                                         .find = quantize_find_step,
@@ -215,7 +215,7 @@ static pith_status quantize_watch(pith__input_range *ranges, pith__quantized *q,
                                .inputs = o->inputs,
                                .sets = o->input_sets,
                                .allocator = &m->account.allocator,
-                               .k = k,
+                               .row_lengths = k,
                                .count = q->count,
                                .user = q,
                                .find = quantize_find_step,
@@ -300,7 +300,13 @@ static pith_status quantize_smooth_all(pith__quantized *q, const pith__input_ran
     return status;
 }
 
-/* Rounds all weights, by what texts or tensors bring if they are given. */
+/* Rounds all weights, by what texts or tensors bring if they are given. A first pass over these
+ * finds limits and keeps some rows: fixed limits need it, smoothing needs it, and so does telling
+ * errors. Then weights for scales of rows are smoothed; those of blocks and of scales of a whole
+ * tensor are rounded with GPTQ in a second pass over the texts. All that is left is rounded to
+ * nearest: tables, weights with fixed limits, and those that no row came to, which stay in f32 if
+ * limits are fixed. A model that cannot run texts is rounded without them if the caller asked for
+ * calibration only where it is possible. */
 static pith_status quantize_round_with(pith__quantized *q, pith_model *m,
                                        const pith_quantize_model_options *o, pith_error *err) {
     const bool fixed = q->form->kind == PITH_QUANTIZED_STATIC;

@@ -46,6 +46,11 @@ static void error_peak(float *low, float *high, const float *x, int64_t count) {
     }
 }
 
+/* The rows as the written graph will have them. Blocks multiply f32, so theirs are unchanged. The
+ * kinds with a range for a whole tensor get the fixed limits, or, for limits that each run finds
+ * for itself, those of all rows that were kept, which stand for a run's tensor. With scales of
+ * rows, each row is divided by `smooth` and rounded around its middle, by the formula of
+ * quantized_rows_of in quantized_weights.c. */
 static void error_inputs(float *to, const pith__quantized *q, const pith__quantized_weight *w,
                          const float *rows, int64_t count) {
     const int64_t k = w->source.k;
@@ -88,6 +93,10 @@ static void error_products(float sums[BLOCK], const float *block, const float *c
         for (int r = 0; r < BLOCK; r++) sums[r] += block[i * BLOCK + r] * column[i];
 }
 
+/* Compares results and not weights, since an error in a channel that the inputs hardly use counts
+ * for little. A column of the weight is dequantised when it is its turn, so that no second copy of
+ * the weight is needed in f32. The rows are turned into blocks of [k, BLOCK] once, which makes the
+ * inner loop one over BLOCK independent sums. */
 bool pith__quantized_error(double *error, const pith__quantized *q, size_t weight,
                            const float *rows, int64_t count, pith__arena *scratch) {
     const pith__quantized_weight *w = &q->weights[weight];

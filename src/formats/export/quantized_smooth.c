@@ -26,7 +26,10 @@ static float smooth_weight_peak(const pith__weight_code_source *s, int64_t i) {
     return peak;
 }
 
-/* s of each channel: the square root of the inputs' largest number to the weights' largest. */
+/* s of channel i: sqrt(max |x_i| / max |w_i|), over the rows that were kept and over all weights
+ * that multiply the same inputs, since they share the inputs that are divided. Then x / s and s w
+ * reach equally far, sqrt(max |x_i| max |w_i|): neither side takes all of the range. A channel
+ * whose weights are all 0 gets the least s. */
 static void smooth_choose(float *s, const pith__quantized *q, size_t of, const float *rows,
                           int64_t count) {
     const int64_t k = q->weights[of].source.k;
@@ -77,6 +80,10 @@ static bool smooth_round(double *errors, pith__quantized *q, size_t of, const fl
     return true;
 }
 
+/* Rounds the weights twice, with s and without, and keeps what gives the smaller sum of errors:
+ * smoothing moves range from the inputs into the weights, which may round worse by that. Each
+ * rounding makes codes of its own, so the copies of the structs in `before` are enough to go back.
+ */
 bool pith__quantized_smooth(pith__quantized *q, size_t weight, const float *rows, int64_t count,
                             pith__arena *scratch) {
     pith__arena *arena = q->graph->arena;

@@ -538,6 +538,10 @@ static pith_status quantized_dequantize(quantized_rewriter *r, pith__quantized_w
     return pith__value_replace(v, y) ? pith__fail_memory(r->m.err, 0) : PITH_OK;
 }
 
+/* Replaces a MatMul, Gemm or Gather whose constant was rounded. Codes and scales are made for the
+ * first node of a weight and shared by the others; the same holds for the inputs of a matmul in 8
+ * bits, by the id of the value. The bias of a Gemm is added behind; its alpha and beta are 1
+ * (quantized_is_plain_gemm). */
 static pith_status quantized_rewrite_node(quantized_rewriter *r, pith__node *node) {
     bool transposed;
     pith__value *w = quantized_factor(node, &transposed), *table = w ? NULL : quantized_table(node);
@@ -563,6 +567,9 @@ static pith_status quantized_rewrite_node(quantized_rewriter *r, pith__node *nod
     return quantized_replace(r, node, y);
 }
 
+/* Weights with another reader go first: their constants are gone then, so no matmul finds them any
+ * more and all stay as they are. The table of inputs is by id of the value, and what is made here
+ * may be the input of a later matmul; QUANTIZED_VALUES for each node is room for those ids. */
 pith_status pith__quantized_rewrite(pith__quantized *q, pith_error *err) {
     quantized_rewriter r = { .q = q, .m = { .graph = q->graph, .err = err } };
     r.input_count = q->graph->value_count + q->graph->node_count * QUANTIZED_VALUES;

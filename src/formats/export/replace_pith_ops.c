@@ -31,7 +31,7 @@ static pith__value *replace_gelu(pith__replace *b, pith__value *x, pith__value *
     }
     pith__value *y = PITH_REPLACE(b, "Gelu", replace_sum(b, x, bias));
     if (y && tanh && pith__node_set_str(y->producer, "approximate", PITH_STR("tanh")))
-        b->m.status = pith__fail_memory(b->m.err, 0);
+        b->nodes.status = pith__fail_memory(b->nodes.err, 0);
     return y;
 }
 
@@ -43,7 +43,7 @@ static pith__value *replace_quick_gelu(pith__replace *b, pith__value *x, float a
         return y;
     }
     pith__value *inner =
-        alpha == 1.0f ? x : PITH_REPLACE(b, "Mul", x, pith__new_node_f32(&b->m, alpha));
+        alpha == 1.0f ? x : PITH_REPLACE(b, "Mul", x, pith__new_node_f32(&b->nodes, alpha));
     return PITH_REPLACE(b, "Mul", x, PITH_REPLACE(b, "Sigmoid", inner));
 }
 
@@ -93,7 +93,7 @@ static bool replace_linear_fits(const pith__node *node, const pith__replace_form
 
 static pith__value *replace_constant(pith__replace *b, pith_str name, float *data, int rank,
                                      const int64_t *dims) {
-    pith__value *v = pith__new_node_constant(&b->m, data, rank, dims);
+    pith__value *v = pith__new_node_constant(&b->nodes, data, rank, dims);
     if (v) v->name = name;
     return v;
 }
@@ -124,15 +124,16 @@ static int64_t replace_all_columns(const pith__node *node) {
 static pith__value *replace_widened(pith__replace *b, pith__value *w) {
     if (!w || w->type.dtype == PITH_F32) return w;
     const pith__type t = w->type;
-    return pith__replace_shape(pith__new_node_cast(&b->m, w, PITH_F32), PITH_F32, t.rank, t.dims);
+    return pith__replace_shape(pith__new_node_cast(&b->nodes, w, PITH_F32), PITH_F32, t.rank,
+                               t.dims);
 }
 
 /* A weight that others read too, such as a table of words, is transposed in each run: a copy would
  * be stored beside it. */
 static pith__value *replace_shared_weight(pith__replace *b, pith__value *w) {
     const pith_tensor *t = w->type.data;
-    pith__value *y = PITH_NEW_NODE(&b->m, "Transpose", w);
-    pith__new_node_set_ints(&b->m, y, "perm", (const int64_t[]){ 1, 0 }, 2);
+    pith__value *y = PITH_NEW_NODE(&b->nodes, "Transpose", w);
+    pith__new_node_set_ints(&b->nodes, y, "perm", (const int64_t[]){ 1, 0 }, 2);
     return pith__replace_shape(y, t->dtype, 2, (const pith__dim[]){ t->dims[1], t->dims[0] });
 }
 
@@ -146,13 +147,13 @@ static pith__value *replace_joined_weights(pith__replace *b, const pith__node *n
     made.dims[0] = first->type.data->dims[transposed & 1];
     made.dims[1] = width;
     made.bytes = (size_t)(made.dims[0] * width) * size;
-    char *data = pith__arena_alloc64(b->m.graph->arena, made.bytes), *to = data;
+    char *data = pith__arena_alloc64(b->nodes.graph->arena, made.bytes), *to = data;
     if (data)
         for (int i = 0; i < replace_pairs(node); to += (size_t)replace_columns(node, i++) * size)
             replace_copy_weight(to, width, node->inputs[1 + 2 * i]->type.data, transposed >> i & 1);
     made.data = data;
-    pith__value *v = data ? pith__graph_add_const(b->m.graph, first->name, &made) : NULL;
-    if (!v) b->m.status = pith__fail_memory(b->m.err, made.bytes);
+    pith__value *v = data ? pith__graph_add_const(b->nodes.graph, first->name, &made) : NULL;
+    if (!v) b->nodes.status = pith__fail_memory(b->nodes.err, made.bytes);
     return v;
 }
 
@@ -188,9 +189,9 @@ static pith__value *replace_bias(pith__replace *b, const pith__node *node) {
     if (replace_pairs(node) == 1 && (!only || only->type.data->dtype == PITH_F32)) return only;
     for (int i = 0; i < replace_pairs(node) && !first; i++)
         first = pith__node_input(node, 2 + 2 * i);
-    float *data = first ? pith__arena_array(b->m.graph->arena, (size_t)n, sizeof *data) : NULL,
+    float *data = first ? pith__arena_array(b->nodes.graph->arena, (size_t)n, sizeof *data) : NULL,
           *to = data;
-    if (first && !data) b->m.status = pith__fail_memory(b->m.err, (size_t)n * sizeof *data);
+    if (first && !data) b->nodes.status = pith__fail_memory(b->nodes.err, (size_t)n * sizeof *data);
     if (data)
         for (int i = 0; i < replace_pairs(node); to += replace_columns(node, i++)) {
             const pith__value *bias = pith__node_input(node, 2 + 2 * i);
@@ -199,9 +200,11 @@ static pith__value *replace_bias(pith__replace *b, const pith__node *node) {
     return data ? replace_constant(b, first->name, data, 1, &n) : NULL;
 }
 
+/* MatMul, bias and activation. A node with several pairs of weight and bias stands for as many
+ * matmuls of the same rows with their columns side by side, so its weights become one constant. */
 static pith__value *replace_linear(pith__replace *b, pith__node *node) {
     pith__value *w = replace_weight(b, node), *bias = replace_bias(b, node);
-    if (b->m.status) return NULL;
+    if (b->nodes.status) return NULL;
     return replace_activation(b, PITH_REPLACE(b, "MatMul", node->inputs[0], w), bias,
                               pith__node_int(node, "activation", PITH_ACT_NONE));
 }
@@ -212,9 +215,9 @@ pith__value *pith__replace_norm(pith__replace *b, pith__value *x, pith__value *g
                                 pith__value *beta, float epsilon, bool rms) {
     pith__value *inputs[] = { x, gamma, beta };
     pith__value *y = pith__replace_typed(
-        b, pith__new_node(&b->m, rms ? "RMSNormalization" : "LayerNormalization", inputs,
+        b, pith__new_node(&b->nodes, rms ? "RMSNormalization" : "LayerNormalization", inputs,
                           beta ? 3 : 2));
-    pith__new_node_set_int(&b->m, y, "axis", -1);
+    pith__new_node_set_int(&b->nodes, y, "axis", -1);
     pith__replace_set_float(b, y, "epsilon", epsilon);
     return y;
 }
@@ -259,7 +262,7 @@ static pith__value *replace_skip_norm(pith__replace *b, pith__node *node) {
         total = y && sum ? y->producer->outputs[3] : NULL;
     }
     if (sum && total && pith__value_replace(node->outputs[1], total))
-        b->m.status = pith__fail_memory(b->m.err, 0);
+        b->nodes.status = pith__fail_memory(b->nodes.err, 0);
     return y;
 }
 
@@ -274,7 +277,7 @@ static bool replace_score_mask_fits(const pith__node *node, const pith__replace_
 
 /* 0 for keys that stay, the filter for others: [batch, 1, 1, keys]. */
 static pith__value *replace_score_mask(pith__replace *b, pith__node *node) {
-    pith__new_nodes *m = &b->m;
+    pith__new_nodes *m = &b->nodes;
     const int64_t axes[] = { 1, 2 };
     pith__value *places = pith__graph_add_i64s(m->graph, PITH_STR(""), axes, 2);
     if (!places) m->status = pith__fail_memory(m->err, 0);
@@ -293,6 +296,8 @@ static bool replace_move_axis_fits(const pith__node *node, const pith__replace_f
     return node->inputs[0]->type.rank > 0;
 }
 
+/* Transpose by the permutation that puts axis `from` at place `to` and leaves the others in their
+ * order. */
 static pith__value *replace_move_axis(pith__replace *b, pith__node *node) {
     const int rank = node->inputs[0]->type.rank;
     const int64_t from = (pith__node_int(node, "from", 0) + rank) % rank,
@@ -307,7 +312,7 @@ static pith__value *replace_move_axis(pith__replace *b, pith__node *node) {
         perm[d] = next++;
     }
     pith__value *y = PITH_REPLACE(b, "Transpose", node->inputs[0]);
-    pith__new_node_set_ints(&b->m, y, "perm", perm, (size_t)rank);
+    pith__new_node_set_ints(&b->nodes, y, "perm", perm, (size_t)rank);
     return y;
 }
 
@@ -378,8 +383,8 @@ static pith__value *replace_old_rms_norm(pith__replace *b, pith__node *node) {
     const int64_t axis = pith__node_int(node, "axis", -1);
     pith__value *y =
         PITH_REPLACE(b, "SimplifiedLayerNormalization", node->inputs[0], node->inputs[1]);
-    pith__new_node_set_int(&b->m, y, "axis", axis);
-    pith__new_node_set_int(&b->m, y, "stash_type", 1);
+    pith__new_node_set_int(&b->nodes, y, "axis", axis);
+    pith__new_node_set_int(&b->nodes, y, "stash_type", 1);
     pith__replace_set_float(b, y, "epsilon", pith__node_float(node, "epsilon", 1e-5f));
     return y;
 }
@@ -395,10 +400,10 @@ static pith_status replace_write(pith__value **y, pith__replace *b, pith__node *
     } else if (pith__replace_is_odd_conv(node)) {
         *y = pith__replace_odd_conv(b, node);
     } else if (pith__str_is(node->domain, "pith")) {
-        PITH_TRY(replace_check_node(node, b->how, b->m.err));
+        PITH_TRY(replace_check_node(node, b->how, b->nodes.err));
         *y = replace_form_of(node)->write(b, node);
     }
-    return b->m.status || *y ? b->m.status : pith__fail_memory(b->m.err, 0);
+    return b->nodes.status || *y ? b->nodes.status : pith__fail_memory(b->nodes.err, 0);
 }
 
 static pith_status replace_node(pith__node *node, const pith__replace_form *how,

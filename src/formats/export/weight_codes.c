@@ -51,7 +51,9 @@ static float weight_code_of(float x, float inverse, const weight_code_range *r) 
 }
 
 /* Sets *scale to the best one for the codes that `from` gives, and *gain to what they take off the
- * squared error. */
+ * squared error. With codes q the error is sum(w w) - sum(w q)^2 / sum(q q) at the best scale; the
+ * first sum is the same for all tries, so the second term is the gain. A `from` whose inverse is no
+ * number in f32 has none. */
 static void weight_code_try(float *scale, double *gain, float from, const float *w, int64_t m,
                             const weight_code_range *r) {
     const float inverse = 1.0f / from;
@@ -75,8 +77,11 @@ static weight_code_range weight_code_symmetric_range(const pith__weight_code_for
     return (weight_code_range){ -half, half - 1.0f, half };
 }
 
-/* The scale and zero point of one block. The number farthest from 0 takes the end of the range that
- * has one code more. */
+/* The scale and zero point of one block. For 4 bits, a range that does not reach the largest number
+ * can have less error, since all other numbers get finer steps; so TRIES shorter ones are tried,
+ * each with its best scale. The symmetric range without `reach` has one code more below 0 than
+ * above; the number farthest from 0 takes that end, and the scale is negative if the number is
+ * positive. */
 static void weight_code_choose(float *scale, float *zero, const pith__weight_code_form *form,
                                const float *w, int64_t m) {
     const int tries = form->bits == 4 ? TRIES : 0;
@@ -141,7 +146,12 @@ static void weight_code_scales(const weight_code_job *j, int64_t column, const f
     }
 }
 
-/* errors and sums are [k, PANEL] in the factor's order. */
+/* Rounds a panel with compensation. With the Gram matrix as U^T D U (engine/kernels/quantize.h),
+ * the error of the results is the sum over s of D_s (e_s + sum of U_st e_t for t > s)^2, e the
+ * original less the rounded numbers. So the numbers are rounded from the last of the order to the
+ * first, each after the sum of what is behind it was added. That keeps every term within half a
+ * step, unless a code is at the end of its range, and is Babai's nearest plane. errors holds e; it
+ * and the sums are [k, PANEL] in the factor's order. */
 static void weight_code_feed_back(const weight_code_job *j, int64_t first, int64_t count,
                                   float *errors) {
     const int64_t k = j->codes->k, stride = pith__factor_stride(k);

@@ -116,8 +116,8 @@ static pith_status read_attr_value(pith__onnx_reader *r, pith__attr *attr, pith_
     pith__wire w;
     pith__wire_field f;
     uint64_t number = 0;
-    attr->s = (pith_str){ "", 0 };
-    if (attr->kind == PITH_ATTR_FLOAT || attr->kind == PITH_ATTR_INT) attr->i = 0;
+    attr->string = (pith_str){ "", 0 };
+    if (attr->kind == PITH_ATTR_FLOAT || attr->kind == PITH_ATTR_INT) attr->integer = 0;
     bool there = attr->kind <= PITH_ATTR_STRING; /* zero and "" may be left out */
     pith__onnx_walk(&w, bytes, r);
     while (pith__wire_next(&w, &f)) {
@@ -125,9 +125,9 @@ static pith_status read_attr_value(pith__onnx_reader *r, pith__attr *attr, pith_
         bool ours = number == (attr->kind == PITH_ATTR_TYPE ? 14u : (uint32_t)attr->kind + 1);
         if (!ours) continue;
         switch (f.tag) {
-        case PITH_WIRE_FIXED32(2): memcpy(&attr->f, &f.value, sizeof attr->f); break;
-        case PITH_WIRE_VARINT(3): attr->i = (int64_t)f.value; break;
-        case PITH_WIRE_BYTES(4): attr->s = f.bytes; break;
+        case PITH_WIRE_FIXED32(2): memcpy(&attr->real, &f.value, sizeof attr->real); break;
+        case PITH_WIRE_VARINT(3): attr->integer = (int64_t)f.value; break;
+        case PITH_WIRE_BYTES(4): attr->string = f.bytes; break;
         case PITH_WIRE_BYTES(5): PITH_TRY(attr_read_tensor(r, &attr->tensor, f.bytes)); break;
         case PITH_WIRE_BYTES(6):
             if (there) return pith__fail(r->source.err, PITH_ERR_FORMAT, "has two graphs");

@@ -110,7 +110,8 @@ static pith_status write_name(model_writer *w, pith__value *v) {
 static pith_status write_name_node(model_writer *w, pith__node *node) {
     const pith_str base = node->name;
     uint32_t old = 0;
-    for (size_t i = 1; base.size && old != UINT32_MAX; i++) {
+    if (!base.size) return PITH_OK;
+    for (size_t i = 1; old != UINT32_MAX; i++) {
         if (i > 1)
             node->name =
                 pith__arena_printf(w->arena, PITH_STR_FMT "_%zu", PITH_STR_ALL(base), w->made++);
@@ -436,9 +437,9 @@ static void write_attr(pith__wire_out *out, const void *message) {
     put_text(out, ATTR_NAME, a->name);
     pith__wire_put_varint(out, ATTR_KIND, (uint64_t)a->kind);
     switch (a->kind) {
-    case PITH_ATTR_FLOAT: pith__wire_put_float(out, field, a->f); break;
-    case PITH_ATTR_INT: pith__wire_put_varint(out, field, (uint64_t)a->i); break;
-    case PITH_ATTR_STRING: pith__wire_put_bytes(out, field, a->s.data, a->s.size); break;
+    case PITH_ATTR_FLOAT: pith__wire_put_float(out, field, a->real); break;
+    case PITH_ATTR_INT: pith__wire_put_varint(out, field, (uint64_t)a->integer); break;
+    case PITH_ATTR_STRING: pith__wire_put_bytes(out, field, a->string.data, a->string.size); break;
     case PITH_ATTR_TENSOR: pith__wire_put_message(out, field, write_plain_tensor, a->tensor); break;
     case PITH_ATTR_GRAPH:
         pith__wire_put_message(out, field, write_graph, &(put_graph){ m->w, a->graph });

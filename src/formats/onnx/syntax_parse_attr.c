@@ -90,13 +90,13 @@ static void type_opaque(pith__syntax_parser *t) {
     pith__syntax_scan *s = &t->scan;
     const size_t place = pith__wire_build_open(t->out, TYPE_OPAQUE);
     if (pith__scan_peek(s) != ')') {
-        const char *begin = s->p;
+        const char *begin = s->at;
         pith__scan_identifier(s, "the name of an opaque type");
-        while (!s->failed && s->p + 1 < s->end && *s->p == '.' && pith__scan_letter(s->p[1])) {
-            s->p++;
+        while (!s->failed && s->at + 1 < s->end && *s->at == '.' && pith__scan_letter(s->at[1])) {
+            s->at++;
             pith__scan_identifier(s, "the name of an opaque type");
         }
-        const pith_str name = { begin, s->failed ? 0 : (size_t)(s->p - begin) };
+        const pith_str name = { begin, s->failed ? 0 : (size_t)(s->at - begin) };
         const bool domain = pith__scan_take(s, ',');
         pith__wire_build_bytes(t->out, domain ? 1 : 2, name);
         if (domain)
@@ -217,7 +217,7 @@ static pith__syntax_attr attr_value(pith__syntax_parser *t, pith__syntax_attr ex
     pith__syntax_scan *s = &t->scan;
     pith__syntax_attr got;
     pith_str word = pith__scan_peek_word(s);
-    const char *at = s->p;
+    const char *at = s->at;
     const bool quoted_graph = expected == PITH_SYNTAX_GRAPH && pith__scan_peek(s) == '"';
     if (pith__syntax_is_type(word))
         got = attr_typed(t, list);
@@ -226,7 +226,7 @@ static pith__syntax_attr attr_value(pith__syntax_parser *t, pith__syntax_attr ex
     else
         got = attr_literal(t, expected, list);
     if (s->failed || expected == PITH_SYNTAX_NONE || got == expected) return got;
-    s->p = at;
+    s->at = at;
     pith__scan_fail(s, PITH_ERR_FORMAT, "this is of type %s, and the attribute of type %s",
                     pith__syntax_attr_name(got), pith__syntax_attr_name(expected));
     return got;

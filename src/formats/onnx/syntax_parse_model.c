@@ -131,13 +131,13 @@ static void parse_names(pith__syntax_parser *t, int number) {
 static void parse_operator(pith__syntax_parser *t) {
     pith__syntax_scan *s = &t->scan;
     pith__scan_peek(s);
-    const char *begin = s->p, *dot = NULL;
+    const char *begin = s->at, *dot = NULL;
     pith_str name = pith__scan_identifier(s, "an operator");
-    while (!s->failed && s->p < s->end && *s->p == '.') {
-        dot = s->p++;
+    while (!s->failed && s->at < s->end && *s->at == '.') {
+        dot = s->at++;
         name = pith__scan_identifier(s, "an operator");
         if (s->failed || name.data == dot + 1) continue;
-        s->p = dot + 1;
+        s->at = dot + 1;
         pith__scan_fail(s, PITH_ERR_FORMAT, "there is a space in an operator's name");
     }
     pith__wire_build_bytes(t->out, NODE_OP, name);
@@ -172,7 +172,7 @@ static void parse_node(pith__syntax_parser *t, int number) {
 static void parse_nodes(pith__syntax_parser *t, int number) {
     pith__scan_need(&t->scan, "{");
     while (!parse_failed(t) && !pith__scan_take(&t->scan, '}')) {
-        if (!pith__scan_peek(&t->scan) && t->scan.p == t->scan.end)
+        if (!pith__scan_peek(&t->scan) && t->scan.at == t->scan.end)
             pith__scan_expected(&t->scan, "'}'");
         pith__scan_look(&t->scan);
         parse_node(t, number);
@@ -302,7 +302,7 @@ static void parse_model(pith__syntax_parser *t) {
     const size_t place = pith__wire_build_open(t->out, MODEL_GRAPH);
     pith__syntax_graph(t, name);
     pith__wire_build_close(t->out, place);
-    while (!parse_failed(t) && (pith__scan_peek(s) || s->p < s->end)) parse_function(t);
+    while (!parse_failed(t) && (pith__scan_peek(s) || s->at < s->end)) parse_function(t);
 }
 
 /* Two kinds of failure end the work: faults of the text, which `scan` holds, and lack of memory for
@@ -311,7 +311,7 @@ pith_status pith__onnx_parse(pith__wire_build *model, pith_str text, pith__stop 
                              pith__arena *scratch, pith_error *err) {
     pith__syntax_parser t = { .out = model };
     if (!text.data) text = PITH_STR("");
-    t.scan = (pith__syntax_scan){ .p = text.data,
+    t.scan = (pith__syntax_scan){ .at = text.data,
                                   .begin = text.data,
                                   .end = text.data + text.size,
                                   .arena = scratch,

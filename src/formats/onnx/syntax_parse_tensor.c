@@ -15,7 +15,7 @@ static void tensor_integer(pith__syntax_parser *t, const pith__syntax_type *type
                            pith__syntax_element e) {
     pith__syntax_scan *s = &t->scan;
     pith__scan_peek(s);
-    const char *at = s->p;
+    const char *at = s->at;
     uint64_t bits;
     bool good = true;
     if (e.bytes == 8 && e.kind == PITH_SYNTAX_ELEMENT_UINT) {
@@ -29,7 +29,7 @@ static void tensor_integer(pith__syntax_parser *t, const pith__syntax_type *type
                    value < (int64_t)1 << (width - (e.kind == PITH_SYNTAX_ELEMENT_INT));
     }
     if (!good && !s->failed) {
-        s->p = at;
+        s->at = at;
         pith__scan_fail(s, PITH_ERR_FORMAT, "this number is beyond %s",
                         pith__syntax_dtype_name(type->dtype));
     }
@@ -67,7 +67,7 @@ static uint64_t tensor_values(pith__syntax_parser *t, const pith__syntax_type *t
 
 static void tensor_data(pith__syntax_parser *t, const pith__syntax_type *type) {
     const pith__syntax_element e = pith__syntax_element_of(type->dtype);
-    const char *at = t->scan.p;
+    const char *at = t->scan.at;
     size_t bytes, place = 0;
     if (!pith__dtype_bytes(type->dtype, pith__dims_count(type->dims, type->rank), &bytes)) {
         pith__scan_fail(&t->scan, PITH_ERR_FORMAT, "impossible shape of a tensor");
@@ -77,7 +77,7 @@ static void tensor_data(pith__syntax_parser *t, const pith__syntax_type *type) {
     const uint64_t count = tensor_values(t, type, e);
     if (e.kind != PITH_SYNTAX_ELEMENT_STRING) pith__wire_build_close(t->out, place);
     if (t->scan.failed || count == bytes / e.bytes) return;
-    t->scan.p = at;
+    t->scan.at = at;
     pith__scan_fail(&t->scan, PITH_ERR_FORMAT,
                     "the tensor has %llu values, but its shape needs %llu",
                     (unsigned long long)count, (unsigned long long)(bytes / e.bytes));

@@ -27,7 +27,7 @@ void pith__scan_fail(pith__syntax_scan *s, pith_status code, const char *format,
     const char *start = s->begin;
     va_list arguments;
     if (s->failed) return;
-    for (const char *p = s->begin; p < s->p; p++) {
+    for (const char *p = s->begin; p < s->at; p++) {
         if (*p != '\n') continue;
         line++;
         start = p + 1;
@@ -38,10 +38,10 @@ void pith__scan_fail(pith__syntax_scan *s, pith_status code, const char *format,
     if (code == PITH_ERR_MEMORY)
         pith__fail(s->err, code, "%s", message);
     else
-        pith__fail(s->err, code, "line %zu, column %td: %s", line, s->p - start + 1, message);
+        pith__fail(s->err, code, "line %zu, column %td: %s", line, s->at - start + 1, message);
     s->failed = true;
     s->code = code;
-    s->p = s->end;
+    s->at = s->end;
 }
 
 void pith__scan_look(pith__syntax_scan *s) {
@@ -54,17 +54,17 @@ void pith__scan_look(pith__syntax_scan *s) {
 /* Passes over blanks and comments. 0 stands for the end and for a byte 0, which callers tell apart
  * where it matters. */
 unsigned char pith__scan_peek(pith__syntax_scan *s) {
-    while (s->p < s->end && (scan_space(*s->p) || *s->p == '#')) {
-        if (*s->p++ != '#') continue;
-        const char *line = memchr(s->p, '\n', (size_t)(s->end - s->p));
-        s->p = line ? line : s->end;
+    while (s->at < s->end && (scan_space(*s->at) || *s->at == '#')) {
+        if (*s->at++ != '#') continue;
+        const char *line = memchr(s->at, '\n', (size_t)(s->end - s->at));
+        s->at = line ? line : s->end;
     }
-    return s->p < s->end ? (unsigned char)*s->p : 0;
+    return s->at < s->end ? (unsigned char)*s->at : 0;
 }
 
 bool pith__scan_take(pith__syntax_scan *s, char c) {
-    if (pith__scan_peek(s) != (unsigned char)c || s->p == s->end) return false;
-    s->p++;
+    if (pith__scan_peek(s) != (unsigned char)c || s->at == s->end) return false;
+    s->at++;
     return true;
 }
 
@@ -72,17 +72,18 @@ bool pith__scan_take(pith__syntax_scan *s, char c) {
  * a line. */
 void pith__scan_expected(pith__syntax_scan *s, const char *what) {
     pith__scan_peek(s);
-    if (s->p == s->end) {
+    if (s->at == s->end) {
         pith__scan_fail(s, PITH_ERR_FORMAT, "%s is expected, but the text ends", what);
         return;
     }
     size_t n = 1;
-    while (s->p + n < s->end && n <= 40 && (unsigned char)s->p[n] >= 0x80) n++;
-    if (pith__scan_letter(*s->p))
-        while (s->p + n < s->end && n <= 40 && (pith__scan_letter(s->p[n]) || scan_digit(s->p[n])))
+    while (s->at + n < s->end && n <= 40 && (unsigned char)s->at[n] >= 0x80) n++;
+    if (pith__scan_letter(*s->at))
+        while (s->at + n < s->end && n <= 40 &&
+               (pith__scan_letter(s->at[n]) || scan_digit(s->at[n])))
             n++;
     pith__scan_fail(s, PITH_ERR_FORMAT, "%s is expected, not '" PITH_CUT_FMT "'", what,
-                    PITH_CUT(((pith_str){ s->p, n }), 40));
+                    PITH_CUT(((pith_str){ s->at, n }), 40));
 }
 
 /* Takes exactly this sign, of one or several characters. */
@@ -90,8 +91,8 @@ void pith__scan_need(pith__syntax_scan *s, const char *what) {
     const size_t n = strlen(what);
     char quoted[16];
     pith__scan_peek(s);
-    if ((size_t)(s->end - s->p) >= n && !memcmp(s->p, what, n)) {
-        s->p += n;
+    if ((size_t)(s->end - s->at) >= n && !memcmp(s->at, what, n)) {
+        s->at += n;
         return;
     }
     snprintf(quoted, sizeof quoted, "'%s'", what);
@@ -104,14 +105,14 @@ void pith__scan_need(pith__syntax_scan *s, const char *what) {
 pith_str pith__scan_peek_word(pith__syntax_scan *s) {
     pith__scan_peek(s);
     size_t n = 0;
-    if (s->p < s->end && pith__scan_letter(*s->p))
-        while (s->p + n < s->end && (pith__scan_letter(s->p[n]) || scan_digit(s->p[n]))) n++;
-    return (pith_str){ s->p, n };
+    if (s->at < s->end && pith__scan_letter(*s->at))
+        while (s->at + n < s->end && (pith__scan_letter(s->at[n]) || scan_digit(s->at[n]))) n++;
+    return (pith_str){ s->at, n };
 }
 
 pith_str pith__scan_word(pith__syntax_scan *s) {
     pith_str word = pith__scan_peek_word(s);
-    s->p += word.size;
+    s->at += word.size;
     return word;
 }
 
@@ -132,7 +133,7 @@ pith_str pith__scan_string(pith__syntax_scan *s, const char *what) {
         pith__scan_expected(s, what);
         return PITH_STR("");
     }
-    const char *p = s->p + 1;
+    const char *p = s->at + 1;
     size_t escapes = 0;
     for (; p < s->end && *p != '"'; p++)
         if (*p == '\\' && p + 1 < s->end) {
@@ -143,7 +144,7 @@ pith_str pith__scan_string(pith__syntax_scan *s, const char *what) {
         pith__scan_fail(s, PITH_ERR_FORMAT, "this string does not end");
         return PITH_STR("");
     }
-    pith_str text = { s->p + 1, (size_t)(p - s->p - 1) };
+    pith_str text = { s->at + 1, (size_t)(p - s->at - 1) };
     if (escapes) {
         char *copy = pith__arena_alloc(s->arena, text.size);
         size_t n = 0;
@@ -155,7 +156,7 @@ pith_str pith__scan_string(pith__syntax_scan *s, const char *what) {
             copy[n++] = text.data[i] == '\\' ? text.data[++i] : text.data[i];
         text = (pith_str){ copy, n };
     }
-    s->p = p + 1;
+    s->at = p + 1;
     return text;
 }
 
@@ -181,7 +182,7 @@ static pith__syntax_literal scan_number(const char **end, const char *p, const c
  * parser, in any case. */
 pith__syntax_literal pith__scan_literal(pith__syntax_scan *s, pith_str *text) {
     const unsigned char first = pith__scan_peek(s);
-    const char *p = s->p + (first == '-'), *end = p;
+    const char *p = s->at + (first == '-'), *end = p;
     pith__syntax_literal kind = PITH_LITERAL_NONE;
     *text = PITH_STR("");
     if (first == '"') {
@@ -196,19 +197,19 @@ pith__syntax_literal pith__scan_literal(pith__syntax_scan *s, pith_str *text) {
                                                                          : PITH_LITERAL_NONE;
     }
     if (kind == PITH_LITERAL_NONE) return kind;
-    if (end - s->p > NUMBER_MAX) {
+    if (end - s->at > NUMBER_MAX) {
         pith__scan_fail(s, PITH_ERR_FORMAT, "a number of more than %d characters", NUMBER_MAX);
         return PITH_LITERAL_NONE;
     }
-    *text = (pith_str){ s->p, (size_t)(end - s->p) };
-    s->p = end;
+    *text = (pith_str){ s->at, (size_t)(end - s->at) };
+    s->at = end;
     return kind;
 }
 
 /* Faults are at the number's first character. */
 static void scan_bad_number(pith__syntax_scan *s, pith_str text, const char *what) {
     if (s->failed) return;
-    s->p = text.data;
+    s->at = text.data;
     pith__scan_fail(s, PITH_ERR_FORMAT, PITH_CUT_FMT " is no %s", PITH_CUT(text, 60), what);
 }
 
@@ -234,9 +235,9 @@ int64_t pith__scan_int_of(pith__syntax_scan *s, pith_str text) {
 
 static pith_str scan_integer(pith__syntax_scan *s) {
     pith_str text;
-    const char *at = s->p;
+    const char *at = s->at;
     if (pith__scan_literal(s, &text) == PITH_LITERAL_INT || s->failed) return text;
-    s->p = at;
+    s->at = at;
     pith__scan_expected(s, "an integer");
     return PITH_STR("0");
 }
@@ -262,10 +263,10 @@ float pith__scan_f32_of(pith__syntax_scan *s, pith_str text) {
 /* An integer is a float as well. */
 static pith_str scan_float(pith__syntax_scan *s) {
     pith_str text;
-    const char *at = s->p;
+    const char *at = s->at;
     const pith__syntax_literal kind = pith__scan_literal(s, &text);
     if (kind == PITH_LITERAL_INT || kind == PITH_LITERAL_FLOAT || s->failed) return text;
-    s->p = at;
+    s->at = at;
     pith__scan_expected(s, "a number");
     return PITH_STR("0");
 }

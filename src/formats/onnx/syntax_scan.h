@@ -14,7 +14,7 @@
 #include "base/stop.h"
 
 typedef struct pith__syntax_scan {
-    const char *p, *begin, *end;
+    const char *at, *begin, *end;
     pith__arena *arena; /* of strings with escapes */
     pith_error *err;
     pith__stop *stop; /* may be NULL */

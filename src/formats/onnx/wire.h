@@ -28,7 +28,7 @@
 #define PITH_WIRE_FIXED32(number) ((uint32_t)(number) << 3 | 5)
 
 typedef struct pith__wire {
-    const uint8_t *p, *end;
+    const uint8_t *at, *end;
     const uint8_t *base; /* start of the file, for messages */
     pith_error *err;
     bool failed;

@@ -260,8 +260,10 @@ pith_status pith__hf_encoder_make(pith__hf_builder *b, const pith__hf_encoder_la
         e.distances =
             pith__hf_cast(b, PITH_HF_PUT(b, "Sub", last, pith__hf_distances(b, ids)), PITH_I32);
     }
-    for (int64_t i = 0; i < b->config->layers && !b->status; i++)
+    for (int64_t i = 0; i < b->config->layers; i++) {
+        if (b->status) break;
         x = hf_encoder_encode(b, &e, i, pith__hf_layer_input(b, i, x));
+    }
     return pith__hf_end(b, x);
 }
 

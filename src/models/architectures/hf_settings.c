@@ -172,7 +172,8 @@ pith_str *pith__hf_strings(pith__hf_builder *b, const char *key, int64_t limit, 
     if (pith__json_peek(&j) == PITH_JSON_STRING) {
         *count = hf_settings_cut(items, limit, pith__json_string(&j));
     } else if (hf_settings_is(b, &j, key, PITH_JSON_ARRAY, "a list")) {
-        for (pith__json_array(&j); *count < limit && pith__json_next_item(&j);) {
+        pith__json_array(&j);
+        while (*count < limit && pith__json_next_item(&j)) {
             if (!hf_settings_is(b, &j, key, PITH_JSON_STRING, "a list of strings")) break;
             items[(*count)++] = pith__json_string(&j);
         }
@@ -192,9 +193,11 @@ pith_str *pith__hf_keys_of(pith__hf_builder *b, const char *key, int64_t *count)
     if (!names || !hf_settings_find(&j, b, key, &err) ||
         !hf_settings_is(b, &j, key, PITH_JSON_OBJECT, "an object"))
         return names;
-    for (pith__json_object(&j); *count < KEYS_MOST && pith__json_next_key(&j, &name);
-         pith__json_skip(&j))
+    pith__json_object(&j);
+    while (*count < KEYS_MOST && pith__json_next_key(&j, &name)) {
         names[(*count)++] = name;
+        pith__json_skip(&j);
+    }
     return names;
 }
 

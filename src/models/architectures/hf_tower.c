@@ -101,7 +101,8 @@ pith__value *pith__hf_tower_layers(pith__hf_builder *b, const pith__hf_tower *t,
                                    pith__value *padding) {
     const pith__hf_config *c = b->config;
     pith__value *biases[] = { bias, padding };
-    for (int64_t i = 0; i < c->layers && !b->status; i++) {
+    for (int64_t i = 0; i < c->layers; i++) {
+        if (b->status) break;
         pith__hf_set_layer(
             b, pith__arena_printf(b->graph->arena, "%s%s%lld.", t->prefix, f->layer, (long long)i));
         pith__value *y =

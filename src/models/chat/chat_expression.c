@@ -29,7 +29,7 @@ chat_value pith__chat_fail(chat_run *r, const char *at, const char *format, ...)
 void *pith__chat_alloc(chat_run *r, size_t count, size_t size) {
     if (r->status) return NULL;
     if (count > CHAT_MEMORY_MAX / size || r->used + count * size > CHAT_MEMORY_MAX) {
-        pith__chat_fail(r, r->p, "it makes too many values");
+        pith__chat_fail(r, r->at, "it makes too many values");
         return NULL;
     }
     r->used += count * size;
@@ -40,12 +40,12 @@ void *pith__chat_alloc(chat_run *r, size_t count, size_t size) {
 
 void pith__chat_want(chat_run *r, chat_value v) {
     if (v.type == CHAT_UNDEFINED && v.number)
-        pith__chat_fail(r, r->p, "it reads a member of what is not there");
+        pith__chat_fail(r, r->at, "it reads a member of what is not there");
 }
 
 void pith__chat_want_list(chat_run *r, chat_value v) {
     if (v.type == CHAT_LIST && v.number)
-        pith__chat_fail(r, r->p, "it needs '| list' behind a filter");
+        pith__chat_fail(r, r->at, "it needs '| list' behind a filter");
 }
 
 chat_value pith__chat_flag(bool flag) { return (chat_value){ .type = CHAT_FLAG, .number = flag }; }
@@ -62,7 +62,7 @@ void pith__chat_set(chat_run *r, pith_str name, chat_value value) {
     size_t i = 0;
     while (i < r->name_count && !pith__str_eq(r->names[i].name, name)) i++;
     if (i == CHAT_NAMES_MAX)
-        pith__chat_fail(r, r->p, "more than %d names", CHAT_NAMES_MAX);
+        pith__chat_fail(r, r->at, "more than %d names", CHAT_NAMES_MAX);
     else
         r->names[i] = (chat_name){ name, value };
     if (i == r->name_count && i < CHAT_NAMES_MAX) r->name_count++;
@@ -78,33 +78,33 @@ static bool chat_is_letter(char c, bool first) {
 }
 
 static void chat_skip(chat_run *r) {
-    while (r->p < r->end && chat_is_blank(*r->p)) r->p++;
+    while (r->at < r->end && chat_is_blank(*r->at)) r->at++;
 }
 
 /* Blanks before and behind a sign do not matter, so callers never see any. */
 bool pith__chat_take(chat_run *r, const char *sign) {
     const size_t n = strlen(sign);
     chat_skip(r);
-    if ((size_t)(r->end - r->p) < n || memcmp(r->p, sign, n) != 0) return false;
-    r->p += n;
+    if ((size_t)(r->end - r->at) < n || memcmp(r->at, sign, n) != 0) return false;
+    r->at += n;
     chat_skip(r);
     return true;
 }
 
 pith_str pith__chat_word(chat_run *r) {
     chat_skip(r);
-    const char *begin = r->p;
-    while (r->p < r->end && chat_is_letter(*r->p, r->p == begin)) r->p++;
-    pith_str word = { begin, (size_t)(r->p - begin) };
+    const char *begin = r->at;
+    while (r->at < r->end && chat_is_letter(*r->at, r->at == begin)) r->at++;
+    pith_str word = { begin, (size_t)(r->at - begin) };
     chat_skip(r);
     return word;
 }
 
 /* Takes this word and no longer one. */
 static bool chat_take_word(chat_run *r, const char *wanted) {
-    const char *before = r->p;
+    const char *before = r->at;
     if (pith__str_is(pith__chat_word(r), wanted)) return true;
-    r->p = before;
+    r->at = before;
     return false;
 }
 
@@ -112,7 +112,7 @@ static bool chat_take_word(chat_run *r, const char *wanted) {
 static bool chat_step(chat_run *r) {
     if (r->status) return false;
     if (r->steps++ < CHAT_STEPS_MAX) return true;
-    pith__chat_fail(r, r->p, "it runs for too long");
+    pith__chat_fail(r, r->at, "it runs for too long");
     return false;
 }
 
@@ -128,11 +128,12 @@ static bool chat_plain(chat_run *r, chat_value v, pith_str *text) {
         size += v.parts[i].words.size;
     }
     if (v.count == 1) *text = v.parts[0].words;
-    char *all = v.count > 1 ? pith__chat_alloc(r, size, 1) : NULL;
-    if (v.count > 1 && !all) return false;
-    for (size_t i = 0, at = 0; all && i < v.count; at += v.parts[i++].words.size)
+    if (v.count <= 1) return true;
+    char *all = pith__chat_alloc(r, size, 1);
+    if (!all) return false;
+    for (size_t i = 0, at = 0; i < v.count; at += v.parts[i++].words.size)
         memcpy(all + at, v.parts[i].words.data, v.parts[i].words.size);
-    if (all) *text = (pith_str){ all, size };
+    *text = (pith_str){ all, size };
     return true;
 }
 
@@ -150,7 +151,7 @@ bool pith__chat_holds(chat_run *r, chat_value v) {
             if (v.parts[i].kind == PITH_CHAT_WORDS ||
                 (v.parts[i].kind == PITH_CHAT_INSTRUCTION && !v.parts[i].trimmed))
                 return true;
-        if (v.count) pith__chat_fail(r, r->p, "it asks whether the text of a message is empty");
+        if (v.count) pith__chat_fail(r, r->at, "it asks whether the text of a message is empty");
         return false;
     default: return false;
     }
@@ -164,13 +165,14 @@ static bool chat_equal(chat_run *r, chat_value a, chat_value b) {
     pith__chat_want(r, b);
     if (a.type == CHAT_TEXT && b.type == CHAT_TEXT) {
         if (chat_plain(r, a, &x) && chat_plain(r, b, &y)) return pith__str_eq(x, y);
-        pith__chat_fail(r, r->p, "it compares the text of a message");
+        pith__chat_fail(r, r->at, "it compares the text of a message");
         return false;
     }
     const bool numbers = (a.type == CHAT_NUMBER || a.type == CHAT_FLAG) &&
                          (b.type == CHAT_NUMBER || b.type == CHAT_FLAG);
     if (a.type != b.type && !numbers) return false; /* in Python, true is 1 */
-    if (a.type == CHAT_LIST || a.type == CHAT_OBJECT) pith__chat_fail(r, r->p, "it compares lists");
+    if (a.type == CHAT_LIST || a.type == CHAT_OBJECT)
+        pith__chat_fail(r, r->at, "it compares lists");
     return a.number == b.number;
 }
 
@@ -183,11 +185,13 @@ static bool chat_is_in(chat_run *r, chat_value a, chat_value b) {
         return false;
     }
     if (b.type == CHAT_LIST) {
-        for (size_t i = 0; i < b.count && !r->status; i++)
+        for (size_t i = 0; i < b.count; i++) {
+            if (r->status) break;
             if (chat_equal(r, a, b.items[i])) return true;
+        }
         return false;
     }
-    pith__chat_fail(r, r->p, "'in' is known for lists and names of members");
+    pith__chat_fail(r, r->at, "'in' is known for lists and names of members");
     return false;
 }
 
@@ -217,10 +221,10 @@ static chat_value chat_index(chat_run *r, chat_value v) {
     pith__chat_want(r, key);
     pith__chat_want_list(r, v);
     if (!pith__chat_take(r, "]"))
-        return pith__chat_fail(r, r->p, "']' is missing; slices are not run");
+        return pith__chat_fail(r, r->at, "']' is missing; slices are not run");
     if (key.type == CHAT_NUMBER && v.type != CHAT_TEXT) return chat_item(v, key.number);
     if (chat_plain(r, key, &name)) return chat_member(v, name);
-    return pith__chat_fail(r, r->p, "a key that is no name and no number");
+    return pith__chat_fail(r, r->at, "a key that is no name and no number");
 }
 
 /* ---- filters ---- */
@@ -237,12 +241,12 @@ static void chat_read_arguments(chat_run *r, chat_arguments *a) {
     *a = (chat_arguments){ .attribute = PITH_STR("") };
     if (!pith__chat_take(r, "(")) return;
     while (!r->status && !pith__chat_take(r, ")")) {
-        const char *before = r->p;
+        const char *before = r->at;
         pith_str name = pith__chat_word(r);
-        const bool named =
-            name.size && r->p < r->end && *r->p == '=' && (r->p + 1 == r->end || r->p[1] != '=');
-        if (!named) r->p = before;
-        if (named) r->p++;
+        const bool named = name.size && r->at < r->end && *r->at == '=' &&
+                           (r->at + 1 == r->end || r->at[1] != '=');
+        if (!named) r->at = before;
+        if (named) r->at++;
         chat_value v = pith__chat_expression(r);
         pith__chat_want(r, v);
         if (named && !(pith__str_is(name, "attribute") && chat_plain(r, v, &a->attribute)))
@@ -250,9 +254,9 @@ static void chat_read_arguments(chat_run *r, chat_arguments *a) {
                             PITH_STR_ARG(name));
         if (!named && a->count == 4) pith__chat_fail(r, before, "too many arguments");
         if (!named && a->count < 4) a->at[a->count++] = v;
-        if (!pith__chat_take(r, ",") && r->p < r->end && *r->p != ')')
-            pith__chat_fail(r, r->p, "',' or ')' is missing");
-        if (r->p == r->end) pith__chat_fail(r, before, "')' is missing");
+        if (!pith__chat_take(r, ",") && r->at < r->end && *r->at != ')')
+            pith__chat_fail(r, r->at, "',' or ')' is missing");
+        if (r->at == r->end) pith__chat_fail(r, before, "')' is missing");
     }
 }
 
@@ -261,17 +265,18 @@ static chat_value chat_select(chat_run *r, chat_value v, const chat_arguments *a
     pith_str name, test = PITH_STR("");
     if (v.type != CHAT_LIST || !a->count || !chat_plain(r, a->at[0], &name) ||
         (a->count > 1 && !chat_plain(r, a->at[1], &test)))
-        return pith__chat_fail(r, r->p, "selectattr needs a list and the name of a member");
+        return pith__chat_fail(r, r->at, "selectattr needs a list and the name of a member");
     const bool equals =
         a->count == 3 &&
         (pith__str_is(test, "eq") || pith__str_is(test, "equalto") || pith__str_is(test, "=="));
     if (!equals && a->count != 1)
-        return pith__chat_fail(r, r->p, "the test '" PITH_STR_FMT "' is not known",
+        return pith__chat_fail(r, r->at, "the test '" PITH_STR_FMT "' is not known",
                                PITH_STR_ARG(test));
     chat_value *items = pith__chat_alloc(r, v.count, sizeof *items);
     size_t count = 0;
     if (!items) return undefined;
-    for (size_t i = 0; i < v.count && !r->status; i++) {
+    for (size_t i = 0; i < v.count; i++) {
+        if (r->status) break;
         chat_value member = chat_member(v.items[i], name);
         if ((equals ? chat_equal(r, member, a->at[2]) : pith__chat_holds(r, member)) == wanted)
             items[count++] = v.items[i];
@@ -282,7 +287,7 @@ static chat_value chat_select(chat_run *r, chat_value v, const chat_arguments *a
 /* map(attribute="role"). Jinja gives a stream that can be read once, which number 1 says. */
 static chat_value chat_map(chat_run *r, chat_value v, const chat_arguments *a) {
     if (v.type != CHAT_LIST || !a->attribute.size)
-        return pith__chat_fail(r, r->p, "map needs a list and an attribute");
+        return pith__chat_fail(r, r->at, "map needs a list and an attribute");
     chat_value *items = pith__chat_alloc(r, v.count, sizeof *items);
     if (!items) return undefined;
     for (size_t i = 0; i < v.count; i++) items[i] = chat_member(v.items[i], a->attribute);
@@ -309,13 +314,13 @@ static chat_value chat_trim(chat_run *r, chat_value v) {
         return (chat_value){ .type = CHAT_TEXT, .parts = part, .count = 1 };
     }
     if (chat_plain(r, v, &words)) return pith__chat_text(r, chat_trim_words(words));
-    return pith__chat_fail(r, r->p, "it trims words together with a text");
+    return pith__chat_fail(r, r->at, "it trims words together with a text");
 }
 
 /* Filters go from the value to the next one, so their order is that of the text. Those that are not
  * known are errors: a filter that is passed over changes the result. */
 static chat_value chat_filter(chat_run *r, chat_value v) {
-    const char *at = r->p;
+    const char *at = r->at;
     pith_str name = pith__chat_word(r);
     chat_arguments a;
     chat_read_arguments(r, &a);
@@ -346,25 +351,25 @@ static chat_value chat_filter(chat_run *r, chat_value v) {
 
 /* A string in quotes, with the escapes of Python that templates use. */
 static chat_value chat_string(chat_run *r) {
-    const char quote = *r->p++, *begin = r->p;
+    const char quote = *r->at++, *begin = r->at;
     size_t n = 0;
-    while (r->p + n < r->end && r->p[n] != quote) n += 1 + (r->p[n] == '\\');
+    while (r->at + n < r->end && r->at[n] != quote) n += 1 + (r->at[n] == '\\');
     char *to = pith__chat_alloc(r, n + 1, 1);
     n = 0;
     if (!to) return undefined;
-    for (; r->p < r->end && *r->p != quote; r->p++) {
+    for (; r->at < r->end && *r->at != quote; r->at++) {
         static const char from[] = "ntr\\'\"\n", into[] = "\n\t\r\\'\"";
-        if (*r->p != '\\' || r->p + 1 == r->end) {
-            to[n++] = *r->p;
+        if (*r->at != '\\' || r->at + 1 == r->end) {
+            to[n++] = *r->at;
             continue;
         }
-        const char *known = strchr(from, *++r->p);
+        const char *known = strchr(from, *++r->at);
         if (!known || !*known || *known == '\n')
-            return pith__chat_fail(r, r->p, "the escape '\\%c' is not known", *r->p);
+            return pith__chat_fail(r, r->at, "the escape '\\%c' is not known", *r->at);
         to[n++] = into[known - from];
     }
-    if (r->p == r->end) return pith__chat_fail(r, begin, "a string does not end");
-    r->p++;
+    if (r->at == r->end) return pith__chat_fail(r, begin, "a string does not end");
+    r->at++;
     chat_skip(r);
     return pith__chat_text(r, (pith_str){ to, n });
 }
@@ -372,9 +377,9 @@ static chat_value chat_string(chat_run *r) {
 /* Whole numbers only; templates use them as places in lists. */
 static chat_value chat_number(chat_run *r) {
     int64_t n = 0;
-    for (; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++) {
-        if (n > 1000000) return pith__chat_fail(r, r->p, "a number too large");
-        n = 10 * n + (*r->p - '0');
+    for (; r->at < r->end && *r->at >= '0' && *r->at <= '9'; r->at++) {
+        if (n > 1000000) return pith__chat_fail(r, r->at, "a number too large");
+        n = 10 * n + (*r->at - '0');
     }
     chat_skip(r);
     return (chat_value){ .type = CHAT_NUMBER, .number = n };
@@ -386,20 +391,20 @@ static chat_value chat_list(chat_run *r) {
     size_t count = 0;
     if (!items) return undefined;
     while (!r->status && !pith__chat_take(r, "]")) {
-        if (count == 16 || r->p == r->end)
-            return pith__chat_fail(r, r->p, "a list that is long or does not end");
+        if (count == 16 || r->at == r->end)
+            return pith__chat_fail(r, r->at, "a list that is long or does not end");
         items[count] = pith__chat_expression(r);
         pith__chat_want(r, items[count]);
         pith__chat_want_list(r, items[count++]);
-        if (!pith__chat_take(r, ",") && r->p < r->end && *r->p != ']')
-            return pith__chat_fail(r, r->p, "',' or ']' is missing");
+        if (!pith__chat_take(r, ",") && r->at < r->end && *r->at != ']')
+            return pith__chat_fail(r, r->at, "',' or ']' is missing");
     }
     return (chat_value){ .type = CHAT_LIST, .items = items, .count = count };
 }
 
 /* Constants, then names. An unknown name is undefined, which is no error by itself. */
 static chat_value chat_named(chat_run *r) {
-    const char *at = r->p;
+    const char *at = r->at;
     pith_str name = pith__chat_word(r);
     if (pith__str_is(name, "true") || pith__str_is(name, "True")) return pith__chat_flag(true);
     if (pith__str_is(name, "false") || pith__str_is(name, "False")) return pith__chat_flag(false);
@@ -408,7 +413,7 @@ static chat_value chat_named(chat_run *r) {
     if (!name.size)
         return pith__chat_fail(r, at,
                                "an operand is missing, or is of a kind that is not run here");
-    if (r->p < r->end && *r->p == '(')
+    if (r->at < r->end && *r->at == '(')
         return pith__chat_fail(r, at, "the function '" PITH_STR_FMT "' is not run here",
                                PITH_STR_ARG(name));
     for (size_t i = 0; i < r->name_count; i++)
@@ -419,29 +424,29 @@ static chat_value chat_named(chat_run *r) {
 /* A string, a number, a list, an expression in parentheses, or a name. */
 static chat_value chat_operand(chat_run *r) {
     chat_skip(r);
-    if (r->p == r->end) return pith__chat_fail(r, r->p, "an operand is missing");
-    if (*r->p == '\'' || *r->p == '"') return chat_string(r);
-    if (*r->p >= '0' && *r->p <= '9') return chat_number(r);
+    if (r->at == r->end) return pith__chat_fail(r, r->at, "an operand is missing");
+    if (*r->at == '\'' || *r->at == '"') return chat_string(r);
+    if (*r->at >= '0' && *r->at <= '9') return chat_number(r);
     if (pith__chat_take(r, "[")) return chat_list(r);
     if (!pith__chat_take(r, "(")) return chat_named(r);
     chat_value v = pith__chat_expression(r);
-    if (!pith__chat_take(r, ")")) return pith__chat_fail(r, r->p, "')' is missing");
+    if (!pith__chat_take(r, ")")) return pith__chat_fail(r, r->at, "')' is missing");
     return v;
 }
 
 /* Whether what follows is no argument of a test. */
 static bool chat_ends_test(chat_run *r) {
-    const char *before = r->p;
-    if (r->p == r->end || strchr(")],|~+=!", *r->p)) return true;
+    const char *before = r->at;
+    if (r->at == r->end || strchr(")],|~+=!", *r->at)) return true;
     const pith_str word = pith__chat_word(r);
-    r->p = before;
+    r->at = before;
     return pith__str_is(word, "and") || pith__str_is(word, "or") || pith__str_is(word, "else");
 }
 
 /* x is [not] defined */
 static chat_value chat_test(chat_run *r, chat_value v) {
     const bool turned = chat_take_word(r, "not");
-    const char *at = r->p;
+    const char *at = r->at;
     pith_str name = pith__chat_word(r);
     bool is = false;
     pith__chat_want(r, v);
@@ -468,19 +473,19 @@ static chat_value chat_postfix(chat_run *r) {
     const bool minus = pith__chat_take(r, "-");
     chat_value v = chat_operand(r);
     if (minus && v.type != CHAT_NUMBER)
-        return pith__chat_fail(r, r->p, "'-' before what is no number");
-    if (minus && r->p < r->end && (*r->p == '[' || *r->p == '.'))
-        return pith__chat_fail(r, r->p, "a member of a number");
+        return pith__chat_fail(r, r->at, "'-' before what is no number");
+    if (minus && r->at < r->end && (*r->at == '[' || *r->at == '.'))
+        return pith__chat_fail(r, r->at, "a member of a number");
     if (minus) v.number = -v.number;
     bool filtered = false;
     while (chat_step(r)) {
-        if (filtered && r->p < r->end && (*r->p == '.' || *r->p == '['))
+        if (filtered && r->at < r->end && (*r->at == '.' || *r->at == '['))
             return pith__chat_fail(
-                r, r->p, "a member of what a filter or test gives needs '()' around these");
+                r, r->at, "a member of what a filter or test gives needs '()' around these");
         if (pith__chat_take(r, ".")) {
             pith_str name = pith__chat_word(r);
-            if (r->p < r->end && *r->p == '(')
-                return pith__chat_fail(r, r->p, "the method '" PITH_STR_FMT "' is not run here",
+            if (r->at < r->end && *r->at == '(')
+                return pith__chat_fail(r, r->at, "the method '" PITH_STR_FMT "' is not run here",
                                        PITH_STR_ARG(name));
             v = chat_member(v, name);
         } else if (pith__chat_take(r, "[")) {
@@ -505,7 +510,7 @@ static chat_value chat_join(chat_run *r, chat_value a, chat_value b) {
     pith__chat_want(r, a);
     pith__chat_want(r, b);
     if (a.type != CHAT_TEXT || b.type != CHAT_TEXT)
-        return pith__chat_fail(r, r->p, "'+' and '~' are known for strings");
+        return pith__chat_fail(r, r->at, "'+' and '~' are known for strings");
     pith__chat_part *parts = pith__chat_alloc(r, a.count + b.count, sizeof *parts);
     if (!parts) return undefined;
     if (a.count) memcpy(parts, a.parts, a.count * sizeof *parts);
@@ -531,12 +536,12 @@ typedef enum chat_comparison {
 
 /* Takes an operator, if one is next. */
 static chat_comparison chat_take_comparison(chat_run *r) {
-    const char *before = r->p;
+    const char *before = r->at;
     if (pith__chat_take(r, "==")) return CHAT_EQUAL;
     if (pith__chat_take(r, "!=")) return CHAT_UNEQUAL;
     if (chat_take_word(r, "in")) return CHAT_IN;
     if (chat_take_word(r, "not") && chat_take_word(r, "in")) return CHAT_NOT_IN;
-    r->p = before;
+    r->at = before;
     return CHAT_NO_COMPARISON;
 }
 
@@ -548,7 +553,7 @@ static chat_value chat_compare(chat_run *r) {
     chat_value other = chat_sum(r);
     const bool by_value = how == CHAT_EQUAL || how == CHAT_UNEQUAL;
     const bool holds = by_value ? chat_equal(r, v, other) : chat_is_in(r, v, other);
-    if (chat_take_comparison(r)) return pith__chat_fail(r, r->p, "a comparison of a comparison");
+    if (chat_take_comparison(r)) return pith__chat_fail(r, r->at, "a comparison of a comparison");
     return pith__chat_flag(holds == (how == CHAT_EQUAL || how == CHAT_IN));
 }
 
@@ -584,7 +589,7 @@ chat_value pith__chat_operands(chat_run *r) { return chat_or(r); }
 
 chat_value pith__chat_expression(chat_run *r) {
     if (r->depth == CHAT_DEPTH_MAX)
-        return pith__chat_fail(r, r->p, "it is nested more than %d deep", CHAT_DEPTH_MAX);
+        return pith__chat_fail(r, r->at, "it is nested more than %d deep", CHAT_DEPTH_MAX);
     r->depth++;
     chat_value v = chat_or(r);
     if (!r->status && chat_take_word(r, "if")) {

@@ -95,11 +95,11 @@ static void chat_add_code(chat_program *c, const char *begin, const char *end, c
                      { begin, (size_t)(end - begin) },
                      PITH_STR("") };
     if (mark == '#') return;
-    r->p = begin;
+    r->at = begin;
     r->end = end;
     if (mark == '%') {
         tag.keyword = pith__chat_word(r);
-        tag.text = (pith_str){ r->p, (size_t)(end - r->p) };
+        tag.text = (pith_str){ r->at, (size_t)(end - r->at) };
     }
     chat_add_tag(c, tag);
 }
@@ -141,7 +141,7 @@ static void chat_emit(chat_program *c, pith__chat_part part) {
     if (c->run.status) return;
     c->word_bytes += part.words.size;
     if (c->part_count == CHAT_PARTS_MAX || c->word_bytes > CHAT_WORDS_MAX) {
-        pith__chat_fail(&c->run, c->run.p, "it writes too much");
+        pith__chat_fail(&c->run, c->run.at, "it writes too much");
         return;
     }
     if (!pith__arena_grow(c->run.arena, &parts, c->part_count, &c->part_capacity, sizeof part)) {
@@ -156,8 +156,8 @@ static void chat_emit(chat_program *c, pith__chat_part part) {
  * Python's way of writing it. */
 static void chat_put(chat_program *c, const chat_tag *tag) {
     chat_value v = pith__chat_expression(&c->run);
-    if (c->run.p < c->run.end)
-        pith__chat_fail(&c->run, c->run.p, "something follows an expression");
+    if (c->run.at < c->run.end)
+        pith__chat_fail(&c->run, c->run.at, "something follows an expression");
     pith__chat_want(&c->run, v);
     if (v.type != CHAT_TEXT && v.type != CHAT_UNDEFINED)
         pith__chat_fail(&c->run, tag->text.data, "it writes something other than a string");
@@ -185,10 +185,10 @@ static void chat_run_tags(chat_program *c, size_t begin, size_t end);
 
 static bool chat_condition(chat_program *c, const chat_tag *tag) {
     chat_run *r = &c->run;
-    r->p = tag->text.data;
-    r->end = r->p + tag->text.size;
+    r->at = tag->text.data;
+    r->end = r->at + tag->text.size;
     const bool holds = pith__chat_holds(r, pith__chat_operands(r));
-    if (r->p < r->end) pith__chat_fail(r, r->p, "something follows a condition");
+    if (r->at < r->end) pith__chat_fail(r, r->at, "something follows a condition");
     return holds && !r->status;
 }
 
@@ -232,10 +232,11 @@ static size_t chat_for(chat_program *c, size_t at) {
     pith_str name = pith__chat_word(r), in = pith__chat_word(r);
     chat_value list = pith__chat_operands(r);
     if (end == c->count || !pith__str_is(c->tags[end].keyword, "endfor") || !name.size ||
-        !pith__str_is(in, "in") || list.type != CHAT_LIST || r->p < r->end)
+        !pith__str_is(in, "in") || list.type != CHAT_LIST || r->at < r->end)
         pith__chat_fail(r, c->tags[at].text.data,
                         "a block 'for' is not of the form that is run here: 'for x in list'");
-    for (size_t i = 0; i < list.count && !r->status; i++) {
+    for (size_t i = 0; i < list.count; i++) {
+        if (r->status) break;
         chat_name kept[CHAT_NAMES_MAX];
         const size_t count = r->name_count;
         memcpy(kept, r->names, sizeof kept);
@@ -251,7 +252,7 @@ static size_t chat_for(chat_program *c, size_t at) {
 /* {% set name = expression %}. Namespaces and several names are not run. */
 static void chat_assign(chat_program *c) {
     chat_run *r = &c->run;
-    const char *at = r->p;
+    const char *at = r->at;
     pith_str name = pith__chat_word(r);
     if (!name.size || !pith__chat_take(r, "=")) {
         pith__chat_fail(r, at, "'set' is run for a name only");
@@ -260,7 +261,7 @@ static void chat_assign(chat_program *c) {
     chat_value v = pith__chat_expression(r);
     pith__chat_want(r, v);
     pith__chat_want_list(r, v);
-    if (r->p < r->end) pith__chat_fail(r, r->p, "something follows an expression");
+    if (r->at < r->end) pith__chat_fail(r, r->at, "something follows an expression");
     pith__chat_set(r, name, v);
 }
 
@@ -281,13 +282,14 @@ static size_t chat_run_block(chat_program *c, size_t i) {
 static void chat_run_tags(chat_program *c, size_t begin, size_t end) {
     chat_run *r = &c->run;
     if (r->depth == CHAT_DEPTH_MAX)
-        pith__chat_fail(r, r->p, "it is nested more than %d deep", CHAT_DEPTH_MAX);
+        pith__chat_fail(r, r->at, "it is nested more than %d deep", CHAT_DEPTH_MAX);
     r->depth++;
-    for (size_t i = begin; i < end && !r->status; i++) {
+    for (size_t i = begin; i < end; i++) {
+        if (r->status) break;
         const chat_tag *tag = &c->tags[i];
-        r->p = tag->text.data;
-        r->end = r->p + tag->text.size;
-        if (r->steps++ == CHAT_STEPS_MAX) pith__chat_fail(r, r->p, "it runs for too long");
+        r->at = tag->text.data;
+        r->end = r->at + tag->text.size;
+        if (r->steps++ == CHAT_STEPS_MAX) pith__chat_fail(r, r->at, "it runs for too long");
         if (tag->kind == CHAT_TAG_WORDS)
             chat_emit(c, (pith__chat_part){ .kind = PITH_CHAT_WORDS, .words = tag->text });
         else if (tag->kind == CHAT_TAG_PUT)
@@ -338,7 +340,7 @@ static void chat_begin(chat_program *c, const pith__chat_settings *s) {
         messages[count++] = chat_message(r, "system", PITH_CHAT_INSTRUCTION, s->structured);
     messages[count++] = chat_message(r, "query", PITH_CHAT_QUERY, s->structured);
     messages[count++] = chat_message(r, "document", PITH_CHAT_DOCUMENT, s->structured);
-    r->p = r->text.data;
+    r->at = r->text.data;
     pith__chat_set(r, PITH_STR("messages"),
                    (chat_value){ .type = CHAT_LIST, .items = messages, .count = count });
     pith__chat_set(r, PITH_STR("add_generation_prompt"), pith__chat_flag(false));

@@ -42,9 +42,9 @@ enum {
 };
 
 typedef struct chat_run {
-    const char *source;  /* name of the template, for messages */
-    pith_str text;       /* of the template */
-    const char *p, *end; /* the expression that is read */
+    const char *source;   /* name of the template, for messages */
+    pith_str text;        /* of the template */
+    const char *at, *end; /* the expression that is read */
     chat_name names[CHAT_NAMES_MAX];
     size_t name_count;
     int depth, steps;
@@ -64,7 +64,7 @@ void *pith__chat_alloc(chat_run *r, size_t count, size_t size);
 void pith__chat_want(chat_run *r, chat_value v);
 /* Fails for a stream where Jinja needs a list, or would read it twice. */
 void pith__chat_want_list(chat_run *r, chat_value v);
-/* Reads an expression at r->p, and leaves r->p behind it and behind blanks. */
+/* Reads an expression at r->at, and leaves r->at behind it and behind blanks. */
 chat_value pith__chat_expression(chat_run *r);
 /* The same without "x if y else z", as blocks take it. */
 chat_value pith__chat_operands(chat_run *r);
@@ -74,7 +74,7 @@ chat_value pith__chat_text(chat_run *r, pith_str words);
 chat_value pith__chat_flag(bool flag);
 /* Sets a name, which is new or has another value. */
 void pith__chat_set(chat_run *r, pith_str name, chat_value value);
-/* Reads a name at r->p; size 0 if there is none. Skips blanks before and behind it. */
+/* Reads a name at r->at; size 0 if there is none. Skips blanks before and behind it. */
 pith_str pith__chat_word(chat_run *r);
 /* Reads these characters, blanks before and behind them; false if others are there. */
 bool pith__chat_take(chat_run *r, const char *sign);

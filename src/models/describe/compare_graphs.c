@@ -187,7 +187,8 @@ static bool compare_is_rounding(check *c, const pith_tensor *inputs, const pith_
     size_t count = c->reference->graph->output_count;
     pith_tensor *moved =
         isfinite(difference) ? pith__arena_array(arena, count, sizeof *moved) : NULL;
-    for (uint64_t run = 0; moved && !found && run < NOISE_RUNS; run++) {
+    if (!moved) return false;
+    for (uint64_t run = 0; !found && run < NOISE_RUNS; run++) {
         pith__executor *executor = NULL;
         pith_error ignored = PITH_ERROR_INIT;
         compare_noise noise = { c->seed, run, 0 };
@@ -224,10 +225,12 @@ static pith_status compare_both(int *output, double *difference, check *c, const
         status = compare_run(&b, got, m, inputs, NULL, NULL, c->stop, &ignored);
         if (!status) status = compare_forget_padding(c, want, inputs, arena);
         if (!status) status = compare_forget_padding(c, got, inputs, arena);
-        for (size_t i = 0; !status && i < g->output_count && *output < 0; i++) {
-            if (compare_differs(c, &got[i], &want[i], difference) &&
-                !compare_is_rounding(c, inputs, want, i, *difference, arena))
-                *output = (int)i;
+        if (!status) {
+            for (size_t i = 0; i < g->output_count && *output < 0; i++) {
+                if (compare_differs(c, &got[i], &want[i], difference) &&
+                    !compare_is_rounding(c, inputs, want, i, *difference, arena))
+                    *output = (int)i;
+            }
         }
         /* A fused step may refuse what it was not made for, but it says so. */
         if (status != PITH_OK && status != PITH_ERR_ARGUMENT && status != PITH_ERR_MEMORY &&
@@ -467,11 +470,11 @@ static pith_status compare_level(check *c, int level, const pith__opt_limits *li
         c->done++;
         pith__progress_tell(c->progress, "runs", c->done, c->total);
     }
-    for (uint64_t i = 0;
-         !status && output < 0 && !ragged && m->text.program.runtime && m->text.ragged && i < 3;
-         i++) {
-        status = compare_ragged(c, m, i, &arena, &ragged, &difference);
-        pith__arena_reset(&arena);
+    if (output < 0 && m->text.program.runtime && m->text.ragged) {
+        for (uint64_t i = 0; !status && !ragged && i < 3; i++) {
+            status = compare_ragged(c, m, i, &arena, &ragged, &difference);
+            pith__arena_reset(&arena);
+        }
     }
     pith__arena_free(&arena);
     if (!status && (output >= 0 || ragged)) {
@@ -608,10 +611,10 @@ static pith_status compare_open_checked(pith_model **model, const pith__origin *
     o.flags &= ~(uint32_t)PITH_OPEN_CHECK;
     if (!status) status = pith__model_open_stoppable(model, origin, &o, &limits, c.stop, err);
     if (!status && (*model)->runtime->as_written)
-        pith__log_write(
-            o.call.log, PITH_LOG_WARNING,
-            "the passes of the builtin runtime were checked (--check); %s runs the file as it is",
-            (*model)->runtime->name);
+        pith__log_write(o.call.log, PITH_LOG_WARNING,
+                        "the passes of the builtin runtime were checked (PITH_OPEN_CHECK); %s runs "
+                        "the file as it is",
+                        (*model)->runtime->name);
     return status;
 }
 

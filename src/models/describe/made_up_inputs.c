@@ -54,7 +54,8 @@ static bool made_up_pass_on(const pith__node *node) {
 }
 
 static void made_up_find_limit(int64_t *limit, const pith__value *v, int depth) {
-    for (size_t u = 0; u < v->user_count && depth < DEPTH; u++) {
+    if (depth >= DEPTH) return;
+    for (size_t u = 0; u < v->user_count; u++) {
         const pith__node *node = v->users[u].node;
         if (pith__str_is(node->op_type, "Gather") && v->users[u].input == 1 && node->inputs[0]) {
             const pith__type *table = &node->inputs[0]->type;

@@ -8,7 +8,7 @@
 #include "base/caller_options.h"
 #include "base/error.h"
 #include "base/formats/json_write.h"
-#include "base/formats/print_double.h"
+#include "base/formats/decimal.h"
 
 pith_status pith__model_read_statistics(pith_statistics *statistics, const pith_model *model,
                                         size_t idle, pith_error *err) {
@@ -89,7 +89,7 @@ static void stat_put_line(stat_writer *w, const stat_line *line) {
 static void stat_put_ratio(stat_writer *w, const stat_ratio *r) {
     char value[40];
     if (r->under)
-        pith__print_double(value, 6, (double)r->over / (double)r->under);
+        pith__decimal_print(value, 6, (double)r->over / (double)r->under);
     else
         snprintf(value, sizeof value, "%s", w->table ? "-" : "null");
     stat_put(w, r->name, value);

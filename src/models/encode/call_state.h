@@ -32,7 +32,7 @@ typedef struct encode_chunk {
 } encode_chunk;
 
 typedef struct encode_call {
-    pith__encoder *e;
+    pith__encoder *encoder;
     const pith__encode_job *job;
     const pith__head_use *uses;
     size_t use_count;

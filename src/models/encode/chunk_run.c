@@ -19,7 +19,7 @@
 #endif
 
 static pith_status encode_borrow_runner(encode_call *c, encode_worker *w, pith_error *err) {
-    pith__encoder *e = c->e;
+    pith__encoder *e = c->encoder;
     if (w->runner.runtime) return PITH_OK;
     if (!c->makes_runners) pith__idle_runners_take(&w->runner, &e->idle);
     if (w->runner.runtime) return PITH_OK;
@@ -31,7 +31,7 @@ void pith__encode_return_runner(encode_call *c, encode_worker *w) {
     if (!w->runner.runtime) return;
     double price = (double)pith__runner_bytes(&w->runner) * SECONDS_PER_BYTE;
     if (price > (double)(pith__clock_thread_ns() - c->began) * 1e-9 * PRICE_SHARE) {
-        pith__idle_runners_give(&c->e->idle, &w->runner);
+        pith__idle_runners_give(&c->encoder->idle, &w->runner);
         return;
     }
     pith__runner_destroy(&w->runner);
@@ -78,7 +78,7 @@ static int encode_threads_within(const encode_call *c) {
 static pith_status encode_emit(const encode_call *c, size_t use, const encode_chunk *k,
                                const float *x, int64_t missing, pith__arena *scratch,
                                pith_error *err) {
-    const pith__head_model *model = &c->e->models[c->uses[use].output];
+    const pith__head_model *model = &c->encoder->models[c->uses[use].output];
     for (size_t i = 0; i < k->count; i++) {
         size_t text = c->first_text + c->order[k->first + i];
         const pith__row *row = c->ordered[k->first + i];
@@ -100,7 +100,7 @@ static pith_status encode_emit(const encode_call *c, size_t use, const encode_ch
 static pith_status encode_emit_all(const encode_call *c, const encode_chunk *k,
                                    const pith_tensor *outputs, int64_t fed, pith__arena *arena,
                                    pith_error *err) {
-    pith__encoder *e = c->e;
+    pith__encoder *e = c->encoder;
     pith__lane *lane = pith__profile_lane(c->job->profile);
     for (size_t use = 0; use < c->use_count; use++) {
         int output = c->uses[use].output;
@@ -119,18 +119,18 @@ static pith_status encode_emit_all(const encode_call *c, const encode_chunk *k,
 
 pith_status pith__encode_fill_chunk(pith_tensor **inputs, encode_call *c, encode_worker *w,
                                     const encode_chunk *k, pith_error *err) {
-    const pith__graph *graph = c->e->parts.program.graph;
+    const pith__graph *graph = c->encoder->parts.program.graph;
     PITH_TRY(encode_borrow_runner(c, w, err));
     pith__arena_reset(&w->chunk);
     *inputs = pith__arena_array(&w->chunk, graph->input_count, sizeof **inputs);
     if (!*inputs) return pith__fail_memory(err, graph->input_count * sizeof **inputs);
-    return pith__text_inputs_fill(*inputs, &c->e->text_inputs, c->ordered + k->first, k->count,
-                                  &w->chunk, err);
+    return pith__text_inputs_fill(*inputs, &c->encoder->text_inputs, c->ordered + k->first,
+                                  k->count, &w->chunk, err);
 }
 
 static pith_status encode_run_chunk(encode_call *c, encode_worker *w, const encode_chunk *k,
                                     pith_error *err) {
-    pith__encoder *e = c->e;
+    pith__encoder *e = c->encoder;
     const size_t output_count = e->parts.program.graph->output_count;
     pith__lane *lane = pith__profile_lane(c->job->profile);
     pith_tensor *inputs;

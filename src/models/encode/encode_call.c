@@ -75,7 +75,7 @@ static void encode_cut_into(encode_call *c, int64_t total, int64_t wanted) {
     for (size_t i = 0; i < c->ordered_count; i++) {
         int64_t count = c->ordered[i]->count;
         double end = (double)total / (double)wanted * (double)c->chunk_count;
-        if (i && c->e->text_inputs.ragged && tokens + count <= c->budget &&
+        if (i && c->encoder->text_inputs.ragged && tokens + count <= c->budget &&
             (double)before + (double)count / 2 <= end) {
             c->chunks[c->chunk_count - 1].count++;
         } else {
@@ -113,7 +113,7 @@ static pith_status encode_order(encode_call *c, pith_error *err) {
             continue;
         }
         for (size_t use = 0; use < c->use_count; use++) {
-            int64_t width = c->e->models[c->uses[use].output].width;
+            int64_t width = c->encoder->models[c->uses[use].output].width;
             pith__head_rows rows = { c->first_text + i,   NULL, 0, width, 0, NULL,
                                      &c->workers[0].chunk };
             PITH_TRY(c->uses[use].head->emit(c->states[use], &rows, err));
@@ -124,11 +124,11 @@ static pith_status encode_order(encode_call *c, pith_error *err) {
 
 /* Makes the pieces smaller. False if they are as small as they can be. */
 static bool encode_shrink(encode_call *c) {
-    if (c->e->text_inputs.ragged && c->budget > PITH_CHUNK_TOKENS_MIN)
+    if (c->encoder->text_inputs.ragged && c->budget > PITH_CHUNK_TOKENS_MIN)
         c->budget /= 2;
     else if (c->threads > 1 && !c->one_by_one)
         c->one_by_one = true;
-    else if (c->e->text_inputs.ragged && c->budget > 1)
+    else if (c->encoder->text_inputs.ragged && c->budget > 1)
         c->budget /= 2;
     else if (c->window > TEXTS_PER_PART)
         c->window /= 2;
@@ -144,8 +144,8 @@ static bool encode_can_shrink(const encode_call *c) {
 
 /* Frees what the encoder and the tokenizer keep for later calls. */
 static void encode_trim(const encode_call *c) {
-    pith__encoder_trim(c->e);
-    pith__tokenizer_trim(c->e->parts.tokenizer);
+    pith__encoder_trim(c->encoder);
+    pith__tokenizer_trim(c->encoder->parts.tokenizer);
     pith__account_trim(c->executor.allocator);
 }
 
@@ -188,7 +188,7 @@ static pith_status encode_window(encode_call *c, pith_error *err) {
     PITH_TRY(encode_first_fault(c, err));
 
     PITH_TRY(pith__encode_plan_window(c, err));
-    if (c->e->parts.predicts && !c->job->tokens_only && encode_can_shrink(c) &&
+    if (c->encoder->parts.predicts && !c->job->tokens_only && encode_can_shrink(c) &&
         !pith__encode_fits(c)) {
         pith__count(c->executor.counters, PITH_COUNT_batches_predicted_smaller, 1);
         c->predicted++;
@@ -218,7 +218,7 @@ static void encode_take_texts(encode_call *c) {
 /* While the system is short of memory: frees what is only kept for speed, and makes chunks small.
  */
 static void encode_heed_pressure(encode_call *c) {
-    pith__encoder *e = c->e;
+    pith__encoder *e = c->encoder;
     char why[200];
     if (!e->parts.gauge || !pith__memory_gauge_short(e->parts.gauge, why, sizeof why)) return;
     encode_trim(c);
@@ -258,16 +258,16 @@ pith_status pith__encode_open(encode_call *c, pith_error *err) {
     const pith_allocator *allocator = c->executor.allocator;
     size_t window = job->count < c->pace.most ? job->count : c->pace.most;
     c->window = window;
-    c->budget = job->batch_tokens ? job->batch_tokens : c->e->chunk_tokens;
+    c->budget = job->batch_tokens ? job->batch_tokens : c->encoder->chunk_tokens;
     c->states = pith__arena_array(&c->arena, c->use_count, sizeof *c->states);
     if (!c->states) return pith__fail_memory(err, c->use_count * sizeof *c->states);
     for (size_t i = 0; i < c->use_count; i++) {
         const pith__head_use *use = &c->uses[i];
         pith__piece_used(use->head);
-        PITH_TRY(use->head->open(&c->states[i], &c->e->models[use->output], use->request, &c->arena,
-                                 err));
+        PITH_TRY(use->head->open(&c->states[i], &c->encoder->models[use->output], use->request,
+                                 &c->arena, err));
     }
-    PITH_TRY(pith__encode_prompt(&c->prompt, c->e->parts.modules, job->prompt_name, err));
+    PITH_TRY(pith__encode_prompt(&c->prompt, c->encoder->parts.modules, job->prompt_name, err));
     if (job->frame && job->frame->prompt.data) c->prompt = job->frame->prompt;
     PITH_TRY(pith__encode_count_prompt(c, err));
     c->workers = pith__arena_array(&c->arena, (size_t)c->threads, sizeof *c->workers);
@@ -304,7 +304,7 @@ void pith__encode_end(encode_call *c) {
 static void encode_count_window(const encode_call *c) {
     pith_embed_stats n = { .texts = c->count };
     for (size_t i = 0; i < c->count; i++) {
-        int64_t tokens = c->rows[i].count, run = c->e->text_inputs.fixed_length;
+        int64_t tokens = c->rows[i].count, run = c->encoder->text_inputs.fixed_length;
         n.tokens += (uint64_t)tokens;
         n.padded_tokens += tokens && run > tokens ? (uint64_t)(run - tokens) : 0;
         n.truncated += c->truncated[i];
@@ -396,7 +396,7 @@ pith_status pith__encode_begin(encode_call *c, pith__encoder *e, const pith__enc
                                const pith_allocator *allocator, pith_error *err) {
     PITH_TRY(encode_check_job(e, job, err));
     *c = (encode_call){
-        .e = e, .job = job, .uses = uses, .use_count = count, .began = pith__clock_thread_ns()
+        .encoder = e, .job = job, .uses = uses, .use_count = count, .began = pith__clock_thread_ns()
     };
     PITH_TRY(encode_take_batching(c, err));
     atomic_init(&c->failed, SIZE_MAX);

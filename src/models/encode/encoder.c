@@ -50,7 +50,8 @@ static pith_status encoder_read_output(pith__encoder *e, int place, pith_error *
     return pith__vector_steps_prepare(&model->steps, e->parts.modules, model->isa, &e->arena, err);
 }
 
-/* Bytes of the widest row that belongs to a token. */
+/* Bytes of the widest row that belongs to a token, among the values that nodes make with the tokens
+ * as axis 0; 1 if there is none. A width that is not known before the run is passed over. */
 static int64_t encoder_widest_row(const pith__graph *graph) {
     pith__dim tokens = encoder_tokens(graph);
     int64_t widest = 1;
@@ -87,9 +88,8 @@ static pith_status encoder_take_task(pith__encoder *e, const pith__modules *m, p
         if (!list.data) return pith__fail_memory(err, 0);
     }
     return pith__fail(err, PITH_ERR_UNSUPPORTED, "the network's input 'task_id' needs a task, %s%s",
-                      m->task_count
-                          ? "which --route (pith_open_options.route) names; config.json has "
-                          : "but config.json has no list of them (lora_adaptations)",
+                      m->task_count ? "which pith_open_options.route names; config.json has "
+                                    : "but config.json has no list of them (lora_adaptations)",
                       list.data);
 }
 

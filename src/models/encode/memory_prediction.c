@@ -47,7 +47,7 @@ bool pith__encode_fits(encode_call *c) {
 
 /* Rows of so many tokens for all texts of the first window. */
 static pith_status prediction_fill(encode_call *c, size_t tokens, pith_error *err) {
-    const size_t columns = c->e->text_inputs.typed ? 2 : 1;
+    const size_t columns = c->encoder->text_inputs.typed ? 2 : 1;
     size_t numbers, limit = c->max_length ? (size_t)c->max_length : tokens;
     if (tokens > limit) tokens = limit;
     if (tokens > INT32_MAX || pith__mul_overflows(tokens, columns, &numbers))
@@ -72,10 +72,10 @@ static pith_status prediction_tokenizing(pith_memory_need *need, encode_call *c,
     char *text = pith__arena_alloc(&c->arena, size);
     if (!text) return pith__fail_memory(err, size);
     for (size_t i = 0; i < size; i++) text[i] = i % 2 ? ' ' : 'a';
-    PITH_TRY(pith__tokenizer_encode(&out, c->e->parts.tokenizer, (pith_str){ text, size }, NULL,
-                                    NULL, c->job->stop, err));
+    PITH_TRY(pith__tokenizer_encode(&out, c->encoder->parts.tokenizer, (pith_str){ text, size },
+                                    NULL, NULL, c->job->stop, err));
     pith__token_rows_free(&out);
-    need->total += pith__tokenizer_missing_bytes(c->e->parts.tokenizer, threads);
+    need->total += pith__tokenizer_missing_bytes(c->encoder->parts.tokenizer, threads);
     return PITH_OK;
 }
 

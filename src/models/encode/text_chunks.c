@@ -150,8 +150,10 @@ static pith_status chunk_take(bool *found, pith_chunk *chunk, chunk_search *s,
     return PITH_OK;
 }
 
-/* The chunk that begins at a place and ends behind another one. *found is false if there is none.
- */
+/* The chunk that begins at a place and ends behind another one. *found is false if there is none. A
+ * whole text, or the end of one, is tried first. Then a slice of the rest is tokenised, twice as
+ * long each time, until it holds more tokens than a chunk or ends with the text. The places between
+ * its tokens are where cuts are tried (chunk_take). */
 static pith_status chunk_from(bool *found, pith_chunk *chunk, chunk_search *s, size_t begin,
                               size_t behind, pith_error *err) {
     const size_t rest = s->text.size - begin;

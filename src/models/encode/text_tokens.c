@@ -46,7 +46,7 @@ static pith_tokenize_options encode_tokenize_options(const encode_call *c) {
     if (f && f->marker >= 0 && options.max_length > 1) options.max_length--;
     if (f && options.max_length) options.max_length -= (int32_t)(f->before_count + f->after_count);
     options.no_offsets = 1;
-    options.no_specials = pith__encode_is_bare(c->e, c->job);
+    options.no_specials = pith__encode_is_bare(c->encoder, c->job);
     return options;
 }
 
@@ -55,9 +55,9 @@ static pith_tokenize_options encode_tokenize_options(const encode_call *c) {
 pith_status pith__encode_count_prompt(encode_call *c, pith_error *err) {
     const pith_tokenize_options options = encode_tokenize_options(c);
     pith_tokens tokens = PITH_TOKENS_INIT;
-    if (c->e->parts.modules->include_prompt || !c->prompt.size) return PITH_OK;
-    pith_status status = pith__tokenizer_encode(&tokens, c->e->parts.tokenizer, c->prompt, NULL,
-                                                &options, c->job->stop, err);
+    if (c->encoder->parts.modules->include_prompt || !c->prompt.size) return PITH_OK;
+    pith_status status = pith__tokenizer_encode(&tokens, c->encoder->parts.tokenizer, c->prompt,
+                                                NULL, &options, c->job->stop, err);
     if (!status) c->prompt_rows = (int64_t)tokens.count;
     if (!status && tokens.count && tokens.special[tokens.count - 1]) c->prompt_rows--;
     pith__token_rows_free(&tokens);
@@ -122,7 +122,7 @@ static pith_status encode_keep_between(const encode_call *c, encode_worker *w, p
                                        pith_error *err) {
     const pith__encode_frame *f = c->job->frame;
     const size_t n = w->tokens.count, count = f->before_count + n + f->after_count;
-    const size_t columns = c->e->text_inputs.typed ? 2 : 1;
+    const size_t columns = c->encoder->text_inputs.typed ? 2 : 1;
     int32_t *ids =
         count <= INT32_MAX ? pith__arena_array(&w->rows, count * columns, sizeof *ids) : NULL;
     if (!ids) return pith__fail_memory(err, count * columns * sizeof *ids);
@@ -137,7 +137,7 @@ static pith_status encode_keep_between(const encode_call *c, encode_worker *w, p
 static pith_status encode_keep_row(const encode_call *c, encode_worker *w, pith__row *row,
                                    pith_error *err) {
     const pith__encode_frame *f = c->job->frame;
-    const size_t n = w->tokens.count, columns = c->e->text_inputs.typed ? 2 : 1;
+    const size_t n = w->tokens.count, columns = c->encoder->text_inputs.typed ? 2 : 1;
     if (f && (f->before_count || f->after_count)) return encode_keep_between(c, w, row, err);
     const size_t framed = n + (f && f->marker >= 0);
     const size_t fillers = encode_count_fillers(c, framed), count = framed + fillers;
@@ -163,14 +163,14 @@ static void encode_keep_end(const encode_call *c, pith_tokens *tokens) {
 static pith_status encode_text(encode_call *c, encode_worker *w, size_t i, pith_error *err) {
     const size_t number = c->first_text + i;
     const pith_tokenize_options options = encode_tokenize_options(c);
-    pith_str text = pith__encode_cut_characters(c->e, c->max_length, c->job->texts[number]);
+    pith_str text = pith__encode_cut_characters(c->encoder, c->max_length, c->job->texts[number]);
     PITH_TRY(encode_add_prompt(&text, c, &w->rows, err));
     const pith_str *pair = c->job->pairs ? &c->job->pairs[number] : NULL;
-    pith_status status = pith__tokenizer_encode(&w->tokens, c->e->parts.tokenizer, text, pair,
+    pith_status status = pith__tokenizer_encode(&w->tokens, c->encoder->parts.tokenizer, text, pair,
                                                 &options, c->job->stop, err);
     if (pith__status_stops(status)) return status;
     if (status) return pith__fail_at(err, status, "text %zu: ", number);
-    encode_drop(&w->tokens, c->e->dropped);
+    encode_drop(&w->tokens, c->encoder->dropped);
     encode_keep_end(c, &w->tokens);
     c->truncated[i] = w->tokens.truncated != 0;
     return encode_keep_row(c, w, &c->rows[i], err);

@@ -57,6 +57,9 @@ static float candidate_overlap(const candidate_box *a, const candidate_box *b) {
     return sum > 0 ? (float)(common / (sum - common)) : 1;
 }
 
+/* Non-maximum suppression: candidates in the order of their scores, equal ones in their own order;
+ * one stays if it does not overlap more than the threshold with any that stayed before. Only the
+ * best top_k are looked at, which bounds the work to their square. */
 pith_status pith__candidates_choose(pith__candidates *c, float threshold, size_t top_k,
                                     pith_error *err) {
     if (c->count < 2) return PITH_OK;

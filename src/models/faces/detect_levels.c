@@ -29,7 +29,10 @@ void pith__detect_fit(int32_t size[2], int32_t width, int32_t height, int64_t mo
 
 static int64_t level_multiple(int64_t x, int64_t of) { return (x + of - 1) / of * of; }
 
-/* The size of the fine level, at most the picture's own. */
+/* The size of the fine level, at most the picture's own. Its padded area is what three runs of
+ * 640x640 would take. The factor goes down in steps of one per cent until the padding, which is in
+ * whole strides, fits as well; a strip of a picture, which is mostly padding, may take twice as
+ * much. */
 static void level_fine(int32_t size[2], int32_t width, int32_t height, int stride) {
     if (width <= LEVEL_OWN_WIDE && height <= LEVEL_OWN_WIDE &&
         (int64_t)width * height <= LEVEL_OWN_PIXELS) {
@@ -72,6 +75,9 @@ static void level_part(int32_t *from, int32_t *to, int32_t side, int64_t window,
               : INT32_MAX;
 }
 
+/* Adds a level of this size as one window, or as several that overlap where the network's input is
+ * fixed. Each window is answerable for a part of the level (from and to), so that a face in two
+ * windows is taken from one. False if the level would take too many windows. */
 static bool level_add(pith__detect_levels *l, const int32_t size[2], const int64_t *input,
                       int stride, int32_t largest) {
     const int64_t wide = input ? input[1] : level_multiple(size[0], stride),

@@ -180,10 +180,10 @@ static pith_status detect_whole(pith__detect_window *w, const detect_call *c,
                                 .whole_height =
                                     detect_multiple(o->width > 0 ? o->height : size[1], stride) };
     if (w->whole_width <= DETECT_SIDE_MOST && w->whole_height <= DETECT_SIDE_MOST) return PITH_OK;
-    return pith__fail(
-        err, PITH_ERR_ARGUMENT,
-        "the picture has %dx%d pixels; sides are at most %d, so have it scaled (--size)",
-        image->width, image->height, DETECT_SIDE_MOST);
+    return pith__fail(err, PITH_ERR_ARGUMENT,
+                      "the picture has %dx%d pixels; sides are at most %d, so have it scaled "
+                      "(pith_detect_options.width)",
+                      image->width, image->height, DETECT_SIDE_MOST);
 }
 
 /* A picture on its way to the input. Its rows are shared out to threads. */
@@ -468,7 +468,7 @@ static pith_status detect_at_levels(pith__candidates *found, detect_call *c, det
                                 d->head->detector->stride, DETECT_SIDE_MOST))
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the picture has %dx%d pixels, which is too narrow to be looked at; have "
-                          "it scaled (--size)",
+                          "it scaled (pith_detect_options.width)",
                           image->width, image->height);
     if (levels.weak_only) options.score_threshold /= 3;
     for (int i = 0; i < levels.count; i++) {

@@ -194,6 +194,8 @@ static pith_status mtcnn_cells(mtcnn_boxes *found, const pith__detector_outputs 
     return PITH_OK;
 }
 
+/* The first network on the picture at one size. Its memory goes with the size: what stays are the
+ * boxes that are left after choosing among those of this size. */
 static pith_status mtcnn_size(mtcnn_boxes *all, pith__detector_run *r, double scale,
                               pith_error *err) {
     const pith_image *image = r->image;
@@ -338,6 +340,10 @@ static pith_status mtcnn_give(pith__candidates *found, const mtcnn_boxes *b, pit
     return PITH_OK;
 }
 
+/* Three networks one after the other; each looks only at what the one before it has left. Boxes are
+ * moved as the second one says, made square, and cut to whole pixels before the third one looks.
+ * The final choice among overlapping boxes compares with the smaller of two, so that a box within
+ * another goes. */
 static pith_status mtcnn_find(pith__candidates *found, pith__detector_run *r, pith_error *err) {
     const size_t most = (size_t)r->options->top_k;
     mtcnn_boxes b = { .arena = r->arena };

@@ -64,28 +64,26 @@ static pith_status dense_check(const pith__head_model *model, const pith__dense_
                           "pooling is %d, which is not a PITH_POOLING_* value", r->pooling);
     if (r->pooling != PITH_POOLING_MODEL && model->pooled)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the model's graph pools already; leave pooling at PITH_POOLING_MODEL "
-                          "(--pooling: leave it out)");
+                          "the model's graph pools already; leave out "
+                          "pith_embed_options.pooling");
     if (r->pooling != PITH_POOLING_MODEL && model->modules->bag.words)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the model counts words, so there is nothing to pool; leave pooling at "
-                          "PITH_POOLING_MODEL "
-                          "(--pooling: leave it out)");
+                          "the model counts words, so there is nothing to pool; leave out "
+                          "pith_embed_options.pooling");
     if (!width && model->modules->rerank.only)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "the modules make scores of pairs of texts, not vectors: ask for those "
-                          "(rerank), or name a "
-                          "pooling of the network's rows (--pooling)");
-    if (!width && model->modules->sparse.only)
         return pith__fail(
             err, PITH_ERR_UNSUPPORTED,
-            "the modules make sparse vectors, not dense ones: ask for those (--sparse, "
-            "PITH_ENCODE_SPARSE), or name a pooling of the network's rows (--pooling)");
+            "the modules make scores of pairs of texts, not vectors: ask for those "
+            "(rerank), or name a pooling of the network's rows (pith_embed_options.pooling)");
+    if (!width && model->modules->sparse.only)
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the modules make sparse vectors, not dense ones: ask for those "
+                          "(PITH_ENCODE_SPARSE), or name a pooling of the network's rows "
+                          "(pith_embed_options.pooling)");
     if (!width)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "modules.json lists no Pooling, so the model gives a vector for each "
-                          "token; name a pooling "
-                          "(--pooling) to make one of them");
+                          "token; name a pooling (pith_embed_options.pooling) to make one of them");
     if (!full)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the pooled vectors have %lld numbers, but a module behind the pooling "

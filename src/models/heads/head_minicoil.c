@@ -110,7 +110,9 @@ static pith_status minicoil_look_up(int64_t *id, minicoil_text *t, pith_str word
 
 /* ---- words of the vocabulary ---- */
 
-/* tanh of the mean vector of the tokens of a word, times the word's matrix. */
+/* tanh of the mean vector of the tokens of a word, times the word's matrix. All tokens of the word
+ * in the text count, at whatever place it stands. Rows of the matrix are widened one by one, so it
+ * stays as it is stored. */
 static pith_status minicoil_numbers(const float **numbers, const minicoil_text *t, int64_t id,
                                     pith_error *err) {
     const int64_t size = t->word_model->size, width = t->word_model->width;
@@ -242,6 +244,10 @@ static pith_status minicoil_clean(minicoil_text *t, pith_error *err) {
 
 /* ---- weights ---- */
 
+/* BM25's weight of each word, with the length of the text counted in words. A word of the
+ * vocabulary spreads it over its numbers, scaled to length 1, in a range of indexes of its own. Any
+ * other word has one index behind all of these, from a hash of it (MurmurHash3, absolute value),
+ * which may collide. */
 static pith_status minicoil_weigh(const minicoil_text *t, pith_error *err) {
     const pith__word_model *h = t->word_model;
     const pith__word_weights_request *r = t->s->request;

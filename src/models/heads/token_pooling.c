@@ -68,7 +68,8 @@ static pith_status linkage_measure(linkage *l, const float *rows, int64_t width,
     return PITH_OK;
 }
 
-/* The cluster nearest to the last one of the chain. */
+/* The cluster nearest to the last one of the chain. The one before it in the chain wins ties:
+ * without that the chain could go round in a circle of equal distances. */
 static size_t linkage_nearest(const linkage *l, double *least) {
     const size_t x = l->chain[l->chained - 1];
     size_t nearest = x;
@@ -103,7 +104,13 @@ static void linkage_join(linkage *l, size_t x, size_t y, double distance) {
     }
 }
 
-/* All joins, by following nearest neighbours until two are each other's. */
+/* All joins, by the nearest-neighbour chain: follow nearest neighbours until two are each other's,
+ * join these, and go on with what is left of the chain. Ward's distance to a joined cluster is
+ * never less than to the nearer part, so the chain before the pair stays valid. That takes n^2
+ * steps in all, where looking for the nearest pair before each join would take n^3. Joins come in
+ * another order than by distance; linkage_number puts them right. Source: F. Murtagh, "A survey of
+ * recent advances in hierarchical clustering algorithms"; D. Müllner, "Modern hierarchical,
+ * agglomerative clustering algorithms". */
 static void linkage_find_joins(linkage *l) {
     for (size_t k = 0; k + 1 < l->n; k++) {
         double distance;
@@ -163,7 +170,10 @@ static double linkage_cut(const linkage *l, size_t most) {
     return l->joins[i].distance;
 }
 
-/* Labels from 0, as fcluster gives them. Returns how many there are. */
+/* Labels from 0, as fcluster gives them. Returns how many there are. A walk down the tree with a
+ * stack of its own, since a chain of joins may be as deep as there are vectors. The highest join at
+ * or below the cut leads a cluster, and all vectors below it get its label; a vector outside of
+ * such a join is a cluster alone. */
 static size_t linkage_label(linkage *l, double cut) {
     const size_t n = l->n, none = SIZE_MAX;
     size_t *stack = l->chain, depth = 1, count = 0, leader = none;
@@ -218,6 +228,8 @@ static pith_status linkage_average(float *rows, int32_t *ids, const linkage *l, 
     return PITH_OK;
 }
 
+/* Clusters by Ward's method, cut where at most n / factor of them are left, each replaced by its
+ * mean. Memory grows with the square of the tokens, so there is a limit to them. */
 pith_status pith__token_pool(float *rows, int32_t *ids, size_t *count, int64_t width,
                              const pith__token_pool_settings *pool, pith__arena *scratch,
                              pith_error *err) {
@@ -230,8 +242,8 @@ pith_status pith__token_pool(float *rows, int32_t *ids, size_t *count, int64_t w
     if (n > PITH_TOKEN_POOL_MAX)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "the text has vectors of %zu tokens; HierarchicalTokenPooling pools at "
-                          "most %d: set max_length "
-                          "(--max-length)",
+                          "most %d: set "
+                          "pith_embed_options.max_length",
                           n, PITH_TOKEN_POOL_MAX);
     rows += (int64_t)first * width;
     PITH_TRY(linkage_prepare(&l, n, scratch, err));

@@ -163,6 +163,8 @@ static void steps_norm(float *y, const pith__vector_steps *s, const pith__vector
     s->layer_norm(&a);
 }
 
+/* Steps write to two buffers by turns, so none reads what it writes; the caller's vector is never
+ * written to. One vector at a time, since a step costs little beside the network. */
 pith_status pith__vector_steps_run(const float **y, const pith__vector_steps *s, const float *x,
                                    int64_t in, pith__arena *scratch, pith_error *err) {
     *y = x;

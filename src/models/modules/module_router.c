@@ -141,7 +141,7 @@ static pith_status router_fail(pith__module_reader *r, const module_router *m, c
         return pith__fail(r->err, PITH_ERR_ARGUMENT, "there is no route '%s'; the model has: %s",
                           task, known.data);
     return pith__fail(r->err, PITH_ERR_ARGUMENT,
-                      "the model has no default route; name one (--route, options.route): %s",
+                      "the model has no default route; name one (pith_open_options.route): %s",
                       known.data);
 }
 

@@ -134,9 +134,8 @@ static void runtime_tell_unused(const pith_model *m) {
         bool given;
     } options[] = { { "optimization", pith__model_level(m) != 3 && !(o->flags & PITH_OPEN_INNER) },
                     { "inter_op_threads", o->inter_op_threads > 1 },
-                    { "PITH_OPEN_NO_ARENA (--no-arena)", o->flags & PITH_OPEN_NO_ARENA },
-                    { "PITH_OPEN_NO_PLAN_REUSE (--no-plan-reuse)",
-                      o->flags & PITH_OPEN_NO_PLAN_REUSE } };
+                    { "PITH_OPEN_NO_ARENA", o->flags & PITH_OPEN_NO_ARENA },
+                    { "PITH_OPEN_NO_PLAN_REUSE", o->flags & PITH_OPEN_NO_PLAN_REUSE } };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given)
             pith__log_write(o->call.log, PITH_LOG_WARNING,

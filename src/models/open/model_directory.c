@@ -114,9 +114,9 @@ static pith_status suggest(pith_model *m, const char *dir, pith_status status, p
     if (status != PITH_ERR_UNSUPPORTED || !err) return status;
     copy = *err;
     if (find_other(&path, &class, m, dir, NULL) || !path.data) return status;
-    return pith__fail(err, status,
-                      "%s; the directory also has %s, which model_file (--model-file) can choose",
-                      copy.message, path.data);
+    return pith__fail(
+        err, status, "%s; the directory also has %s, which pith_open_options.model_file can choose",
+        copy.message, path.data);
 }
 
 /* The first file that the reader names and the directory has, together with the file that must
@@ -128,7 +128,8 @@ static pith_status find_named(const char **file, pith_model *m, const char *dir,
     *file = NULL;
     if (reader->beside)
         PITH_TRY(pith__file_find(&there, &path, &m->arena, dir, reader->beside, err));
-    for (int i = 0; there && i < PITH_READER_FILES && reader->files[i]; i++) {
+    if (!there) return PITH_OK;
+    for (int i = 0; i < PITH_READER_FILES && reader->files[i]; i++) {
         bool found;
         PITH_TRY(pith__file_find(&found, &path, &m->arena, dir, reader->files[i], err));
         if (!found) continue;
@@ -163,7 +164,8 @@ static pith_status open_named(bool *done, pith_model *m, const char *dir, bool f
         bool there = !files_only || r->takes;
         if (there && r->files[0] && r->beside)
             PITH_TRY(pith__file_find(&there, &path, &m->arena, dir, r->beside, err));
-        for (int i = 0; there && i < PITH_READER_FILES && r->files[i]; i++) {
+        if (!there) continue;
+        for (int i = 0; i < PITH_READER_FILES && r->files[i]; i++) {
             PITH_TRY(pith__file_find(done, &path, &m->arena, dir, r->files[i], err));
             if (!*done) continue;
             PITH_TRY(check_left_out(m, dir, files_only, r->rank, err));

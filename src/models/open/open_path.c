@@ -14,7 +14,8 @@ static pith_status path_open(pith_model *m, const pith__origin *origin, pith_err
     if (!pith__dir_exists(m->path.data) && m->options.model_file)
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
-            "%s: model_file (--model-file) names a file of a directory, but this is a file", name);
+            "%s: pith_open_options.model_file names a file of a directory, but this is a file",
+            name);
     if (!pith__dir_exists(m->path.data)) return pith__readers_file(m, m->path, err);
     m->dir = m->path;
     if (m->text_modules) PITH_TRY(m->text_modules->modules(m, err));

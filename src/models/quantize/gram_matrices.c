@@ -265,7 +265,7 @@ static pith_status gram_group(gram_run *c, size_t first, size_t end) {
 static pith_status gram_all(gram_run *c) {
     c->products = pith__arena_array(&c->arena, c->job->count, sizeof *c->products);
     if (!c->products) return gram_out_of_memory(c, c->job->count * sizeof *c->products);
-    for (size_t i = 0; i < c->job->count; i++) c->products[i].k = c->job->k[i];
+    for (size_t i = 0; i < c->job->count; i++) c->products[i].k = c->job->row_lengths[i];
     const size_t texts = pith__text_runs_count(&c->options);
     for (size_t i = 0; i < c->job->count; i = gram_end_of_group(c, i)) c->total += texts;
     for (size_t i = 0, end; i < c->job->count; i = end) {

@@ -16,7 +16,7 @@ typedef struct pith__gram_matrices {
     const pith_allocator *allocator;
     const pith_calibrate_options *options; /* the texts, and the call's stop and progress */
     pith__isa isa;
-    const int64_t *k; /* [count] the length of a row of each matmul */
+    const int64_t *row_lengths; /* [count] of each matmul */
     size_t count;
     void *user;
     /* The matmul that a step is; count or more: none that counts. Input 0 of the step has its rows,

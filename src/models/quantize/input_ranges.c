@@ -103,7 +103,8 @@ static void range_listen(void *context, const pith__trace_event *event) {
                                "calibration: a matmul gets a number that is not finite; use other "
                                "texts or tensors");
     else
-        range_keep(c, &c->all[at], x->data, count / c->job->k[at], c->job->k[at]);
+        range_keep(c, &c->all[at], x->data, count / c->job->row_lengths[at],
+                   c->job->row_lengths[at]);
 }
 
 /* ---- limits ---- */
@@ -261,7 +262,9 @@ pith_status pith__input_ranges_run(pith__input_range *ranges, const pith__input_
     pith__arena_init(&scratch, job->allocator);
     pith_status status = range_begin(&c, ranges, &scratch);
     if (!status) status = job->encoder ? range_texts(&c, &scratch) : range_tensors(&c, &scratch);
-    for (size_t i = 0; i < job->count && !status; i++) range_settle(&c.all[i], job);
+    if (!status) {
+        for (size_t i = 0; i < job->count; i++) range_settle(&c.all[i], job);
+    }
     pith__arena_free(&scratch);
     return status;
 }

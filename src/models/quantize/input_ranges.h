@@ -26,7 +26,7 @@ typedef struct pith__input_ranges {
     const pith_tensor *inputs;
     size_t sets;
     const pith_allocator *allocator;
-    const int64_t *k; /* [count] the length of a row of each matmul */
+    const int64_t *row_lengths; /* [count] of each matmul */
     size_t count;
     void *user;
     size_t (*find)(void *user, const pith__step *step); /* as in gram_matrices.h */

@@ -181,9 +181,10 @@ static int write_word(writer *w, const script *s, manner how, uint64_t *state) {
     else
         more = (int)made_up_texts_draw(state, 5) - 2;
     made_up_texts_put(w, s->pieces[start].text);
-    for (int i = 0; i < more && on; i++)
+    if (more <= 0 || !on) return 1;
+    for (int i = 0; i < more; i++)
         made_up_texts_put(w, s->pieces[s->starts + made_up_texts_draw(state, on)].text);
-    return 1 + (more > 0 && on ? more : 0);
+    return 1 + more;
 }
 
 /* Room for the longest pieces is taken at once, so that nothing is reallocated. */

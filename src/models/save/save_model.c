@@ -139,13 +139,15 @@ static pith_status saver_check(const saver *s) {
         return pith__fail(s->err, PITH_ERR_ARGUMENT,
                           "%zu models; a compiled file holds 1 to %u routes", s->model_count,
                           PITH_COMPILED_ROUTES);
-    for (size_t i = 0; i < s->model_count; i++)
-        for (size_t k = 0; k < s->models[i]->graph->input_count && s->models[i]->text.encoder; k++)
+    for (size_t i = 0; i < s->model_count; i++) {
+        if (!s->models[i]->text.encoder) continue;
+        for (size_t k = 0; k < s->models[i]->graph->input_count; k++)
             if (pith__str_is(s->models[i]->graph->inputs[k]->name, "task_id"))
                 return pith__fail(s->err, PITH_ERR_UNSUPPORTED,
                                   "the network takes a task (input 'task_id'), which a compiled "
                                   "file does not keep; open "
-                                  "the directory itself with --route (pith_open_options.route)");
+                                  "the directory itself with pith_open_options.route");
+    }
     for (size_t i = 1; i < s->model_count; i++) {
         const pith_str route = s->models[i]->modules.route;
         if (!route.size)

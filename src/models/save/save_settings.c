@@ -226,7 +226,8 @@ static void *save_read_array(pith__bytes_in *in, pith__arena *arena, size_t *cou
 static pith_port *save_read_ports(pith__bytes_in *in, pith__arena *arena, size_t expected) {
     size_t count;
     pith_port *ports = save_read_array(in, arena, &count, 16, sizeof *ports);
-    for (size_t i = 0; i < count && !in->status; i++) {
+    for (size_t i = 0; i < count; i++) {
+        if (in->status) break;
         ports[i].name = save_read_text(in, arena).data;
         ports[i].shape = save_read_text(in, arena).data;
         ports[i].dtype = (int32_t)pith__get_below(in, PITH_NONE + 1, "an unknown dtype");
@@ -271,7 +272,8 @@ static bool save_step_fits(const pith__vector_step *s) {
 /* Widths are bounded before they are multiplied. */
 static void save_read_steps(pith__modules *m, pith__bytes_in *in, pith__arena *arena) {
     m->steps = save_read_array(in, arena, &m->step_count, 36, sizeof *m->steps);
-    for (size_t i = 0; i < m->step_count && !in->status; i++) {
+    for (size_t i = 0; i < m->step_count; i++) {
+        if (in->status) break;
         pith__vector_step *s = &m->steps[i];
         s->kind = (pith__step_kind)pith__get_below(in, PITH_STEP_KINDS, "an unknown step");
         s->in = pith__get_below(in, PITH_MODULE_WIDTH_MAX + 1, "an impossible width");
@@ -292,7 +294,8 @@ static void save_read_steps(pith__modules *m, pith__bytes_in *in, pith__arena *a
 static void save_read_decisions(pith__modules *m, pith__bytes_in *in, pith__arena *arena) {
     m->decisions = save_read_array(in, arena, &m->decision_count, 12, sizeof *m->decisions);
     m->decision_capacity = m->decision_count;
-    for (size_t i = 0; i < m->decision_count && !in->status; i++) {
+    for (size_t i = 0; i < m->decision_count; i++) {
+        if (in->status) break;
         m->decisions[i].what = save_read_text(in, arena).data;
         m->decisions[i].value = pith__get_str(in);
         m->decisions[i].file = pith__get_str(in);
@@ -301,7 +304,8 @@ static void save_read_decisions(pith__modules *m, pith__bytes_in *in, pith__aren
 
 static void save_read_pooling(pith__modules *m, pith__bytes_in *in) {
     m->pooling = pith__get_u32(in);
-    for (uint32_t left = m->pooling; left && !in->status; left >>= PITH_POOL_BITS) {
+    for (uint32_t left = m->pooling; left; left >>= PITH_POOL_BITS) {
+        if (in->status) break;
         const uint32_t mode = left & ((1u << PITH_POOL_BITS) - 1);
         if (!mode || mode >= PITH_POOL_MODES) pith__bytes_fail(in, "an unknown pooling");
     }
@@ -311,7 +315,8 @@ static void save_read_pooling(pith__modules *m, pith__bytes_in *in) {
  * succeeded. */
 static void save_read_route_names(pith__modules *m, pith__bytes_in *in, pith__arena *arena) {
     pith__route_name *names = save_read_array(in, arena, &m->route_count, 8, sizeof *names);
-    for (size_t i = 0; i < m->route_count && !in->status; i++) {
+    for (size_t i = 0; i < m->route_count; i++) {
+        if (in->status) break;
         names[i].name = save_read_text(in, arena);
         names[i].route = pith__get_str(in);
     }
@@ -324,7 +329,8 @@ static void save_read_chat(pith__chat_form *form, pith__bytes_in *in, pith__aren
     pith__chat_part *parts = save_read_array(in, arena, &form->count, 12, sizeof *parts);
     if (form->count > 2 * PITH_CHAT_PLACES_MAX + 1)
         pith__bytes_fail(in, "too many parts of a chat template");
-    for (size_t i = 0; i < form->count && !in->status; i++) {
+    for (size_t i = 0; i < form->count; i++) {
+        if (in->status) break;
         parts[i].kind = (pith__chat_kind)pith__get_below(in, PITH_CHAT_KINDS,
                                                          "an unknown part of a chat template");
         parts[i].trimmed = pith__get_below(in, 2, "a flag other than 0 and 1");
@@ -439,7 +445,8 @@ static void read_report(pith__bytes_in *in, pith_model *m) {
     }
     m->report.lines = save_read_array(in, &m->arena, &m->report.count, 12, sizeof *m->report.lines);
     m->report.capacity = m->report.count;
-    for (size_t i = 0; i < m->report.count && !in->status; i++) {
+    for (size_t i = 0; i < m->report.count; i++) {
+        if (in->status) break;
         m->report.lines[i].done = pith__get_below(in, 2, "a flag other than 0 and 1");
         m->report.lines[i].what = save_read_text(in, &m->arena).data;
         m->report.lines[i].text = pith__get_str(in);

@@ -123,7 +123,8 @@ void pith__hf_add_tasks(pith__hf_builder *b, pith__value *x) {
     b->graph->outputs = outputs;
     b->adapter = 0;
     pith__hf_set_layer(b, PITH_STR(""));
-    for (size_t i = 0; i < pith__hf_task_count && !b->status; i++) {
+    for (size_t i = 0; i < pith__hf_task_count; i++) {
+        if (b->status) break;
         const pith__hf_task *task = pith__hf_task_table[i];
         if (!hf_tasks_names(task, classes, count)) continue;
         pith__value *y = task->build(b, x);
@@ -145,11 +146,11 @@ bool pith__hf_task_has(pith__hf_builder *b, const char *name, const char *suffix
  * architectures. */
 const pith__hf_task_layers *pith__hf_task_find(pith__hf_builder *b,
                                                const pith__hf_task_layers *list, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (pith__str_is(b->config->model_type, list[i].model_type))
-            return pith__hf_task_has(b, list[i].out ? list[i].out : list[i].dense, ".weight")
-                       ? &list[i]
-                       : NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (!pith__str_is(b->config->model_type, list[i].model_type)) continue;
+        const char *layer = list[i].out ? list[i].out : list[i].dense;
+        return pith__hf_task_has(b, layer, ".weight") ? &list[i] : NULL;
+    }
     return NULL;
 }
 

@@ -24,7 +24,7 @@ pith_status pith__model_check_dense(const pith_model *m, pith_error *err) {
     return pith__fail(err, PITH_ERR_UNSUPPORTED,
                       "the model has no dense vectors: its graph gives attention only, for the "
                       "sparse vectors of BM42 "
-                      "(--sparse, PITH_ENCODE_SPARSE)");
+                      "(PITH_ENCODE_SPARSE)");
 }
 
 static pith_status embed_complete(pith_embed_options *o, const pith_embed_options *given,

@@ -366,12 +366,12 @@ static pith_status encoding_check_hybrid(const encoding *c, pith_error *err) {
     const pith_encode_options *o = &c->options;
     if (o->alpha != ENCODING_ALPHA && c->m->word_model.kind != PITH_WORD_MODEL_BM42)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "alpha (--bm42-alpha) is of BM42, which the model is not");
+                          "pith_encode_options.alpha is of BM42, which the model is not");
     if ((o->k != PITH_BM25_K || o->b != PITH_BM25_B || o->avg_len != ENCODING_AVG_LEN) &&
         c->m->word_model.kind != PITH_WORD_MODEL_MINICOIL)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "k, b and avg_len (--bm25-k, --bm25-b, --bm25-avg-len) are of miniCOIL, "
-                          "which the model is not");
+                          "pith_encode_options.k, pith_encode_options.b and "
+                          "pith_encode_options.avg_len are of miniCOIL, which the model is not");
     return PITH_OK;
 }
 

@@ -25,7 +25,8 @@ static uint32_t *baseline_rows(size_t *count, pith__baseline *b, int part) {
     const uint32_t all = b->rdb->tables[b->task->table].rows;
     uint32_t *rows = pith__arena_array(&b->arena, (size_t)all + 1, sizeof *rows);
     *count = 0;
-    for (uint32_t i = 0; rows && i < all; i++) {
+    if (!rows) return NULL;
+    for (uint32_t i = 0; i < all; i++) {
         if (pith__row_stops(b->work->stop, i)) return NULL;
         if (pith__rdb_split(b->rdb, b->task, i) == part) rows[(*count)++] = i;
     }

@@ -32,7 +32,8 @@ pith_str pith__build_key(pith__arena *arena, const pith__text_table *t, const si
 static size_t *link_places(pith__arena *arena, const pith__text_table *t,
                            const pith__name_list *names) {
     size_t *places = pith__arena_array(arena, names->count, sizeof *places);
-    for (size_t i = 0; places && i < names->count; i++)
+    if (!places) return NULL;
+    for (size_t i = 0; i < names->count; i++)
         while (places[i] + 1 < t->columns && !pith__str_eq(t->names[places[i]], names->items[i]))
             places[i]++;
     return places;

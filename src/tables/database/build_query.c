@@ -37,7 +37,8 @@ static const char *query_type(const pith__column_schema *c, const pith__text_tab
 static size_t *query_places(pith__arena *arena, const pith__text_table *t,
                             const pith__table_schema *schema) {
     size_t *places = pith__arena_array(arena, schema->column_count + 1, sizeof *places);
-    for (size_t i = 0; places && i < schema->column_count; i++)
+    if (!places) return NULL;
+    for (size_t i = 0; i < schema->column_count; i++)
         while (places[i] + 1 < t->columns &&
                !pith__str_eq(t->names[places[i]], schema->columns[i].name))
             places[i]++;

@@ -41,7 +41,8 @@ static pith_status task_keys(pith__build *b, pith__rdb_table *t, uint32_t anchor
     const int64_t *times = t->columns[0].data;
     uint64_t *begin = pith__arena_array(arena, (size_t)t->rows + 1, sizeof *begin);
     char text[PITH_TIME_CHARS], *bytes = NULL;
-    for (int pass = 0; begin && pass < 2; pass++) {
+    if (!begin) return pith__fail_memory(err, t->rows * sizeof *begin);
+    for (int pass = 0; pass < 2; pass++) {
         for (uint32_t r = 0; r < t->rows; r++) {
             PITH_TRY_ROW(b->work->stop, r, err);
             const size_t own = a->key_begin
@@ -58,7 +59,6 @@ static pith_status task_keys(pith__build *b, pith__rdb_table *t, uint32_t anchor
         if (!pass && !(bytes = pith__arena_alloc(arena, (size_t)begin[t->rows] + 1)))
             return pith__fail_memory(err, 64);
     }
-    if (!begin) return pith__fail_memory(err, t->rows * sizeof *begin);
     t->key_begin = begin;
     t->key_bytes = bytes;
     return PITH_OK;

@@ -112,26 +112,26 @@ typedef struct pith__rdb {
 } pith__rdb;
 
 typedef struct pith__rdb_section {
-    uint32_t kind, a, b, unused;
+    uint32_t kind, owner, column, unused; /* owner: the number of a table, a link or a task */
     uint64_t offset, bytes;
 } pith__rdb_section;
 
 enum pith__rdb_kind {
     PITH_RDB_META = 1, /* JSON */
     PITH_RDB_STATS,    /* double[columns][3]: mean, sd, low */
-    PITH_RDB_COLUMN,   /* a: table, b: column */
+    PITH_RDB_COLUMN,   /* owner: table */
     PITH_RDB_KEY_BEGIN,
-    PITH_RDB_KEY_BYTES, /* a: table */
+    PITH_RDB_KEY_BYTES, /* owner: table */
     PITH_RDB_UP,
     PITH_RDB_BEGIN,
-    PITH_RDB_DOWN, /* a: link */
+    PITH_RDB_DOWN, /* owner: link */
     PITH_RDB_STRING_BEGIN,
     PITH_RDB_STRING_BYTES,
     PITH_RDB_VECTORS,
-    PITH_RDB_TIMES, /* a: table */
+    PITH_RDB_TIMES, /* owner: table */
     PITH_RDB_SCHEMA,
     PITH_RDB_CLASSES,
-    PITH_RDB_LABELS /* a: task */
+    PITH_RDB_LABELS /* owner: task */
 };
 
 /* Bytes of a value of a column of this kind; 0 for kinds that are not stored. */

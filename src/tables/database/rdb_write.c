@@ -148,9 +148,9 @@ typedef struct rdb_parts {
     uint64_t offset;
 } rdb_parts;
 
-static void part_add(rdb_parts *p, uint32_t kind, uint32_t a, uint32_t b, const void *data,
+static void part_add(rdb_parts *p, uint32_t kind, uint32_t owner, uint32_t column, const void *data,
                      uint64_t bytes) {
-    p->sections[p->count] = (pith__rdb_section){ kind, a, b, 0, p->offset, bytes };
+    p->sections[p->count] = (pith__rdb_section){ kind, owner, column, 0, p->offset, bytes };
     p->data[p->count++] = data;
     p->offset = pith__round64((size_t)(p->offset + bytes));
 }

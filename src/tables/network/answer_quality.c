@@ -12,6 +12,8 @@
 #include "tables/database/stoppable_sort.h"
 #include "tables/network/cell_sampler.h"
 
+/* Samples of an interval, whose bounds are the values at 1/40 of either end: 95 % lie between them.
+ * More make the bounds steadier from seed to seed and take time in proportion. */
 enum { BOOTSTRAP = 1000 };
 
 /* What a measure works with. Measures return at once where the call must end; what they have said
@@ -75,7 +77,9 @@ static void measure_bounds(double *bounds, double *drawn) {
     bounds[1] = drawn[BOOTSTRAP - 1 - BOOTSTRAP / 40];
 }
 
-/* Values and bounds of the area and of the loss. */
+/* Values and bounds of the area and of the loss. A bootstrap sample draws n rows with replacement;
+ * it is kept as the number of times each row was drawn, so that rows are sorted by their answers
+ * once and not for each sample. */
 static void measure_bootstrap(double *area, double *loss, measure_row *rows, size_t n,
                               const measure_work *w) {
     double areas[BOOTSTRAP], losses[BOOTSTRAP];
@@ -94,6 +98,8 @@ static void measure_bootstrap(double *area, double *loss, measure_row *rows, siz
     measure_bounds(loss + 1, losses);
 }
 
+/* The loss of a logit z for y of 0 or 1, log(1 + e^z) - z y, in a form that does not overflow. The
+ * constant beside it answers the training rows' share of yes to every row. */
 static void measure_booleans(pith_relational_metrics *m, const pith__target *target,
                              measure_row *rows, size_t n, const measure_work *w) {
     const double rate = target->column->mean;
@@ -111,7 +117,9 @@ static void measure_booleans(pith_relational_metrics *m, const pith__target *tar
     m->constant_logloss = -(m->base_rate * log(rate) + (1 - m->base_rate) * log1p(-rate));
 }
 
-/* answers[n][outputs]; rows[i].truth is a class. */
+/* Accuracy, the loss (log of the sum of exponentials, relative to the largest) and the macro F1:
+ * the mean over the classes that occur among the truths. answers[n][outputs]; rows[i].truth is a
+ * class. */
 static void measure_classes(pith_relational_metrics *m, const pith__target *target,
                             const double *answers, measure_row *rows, size_t n,
                             const measure_work *w) {
@@ -146,6 +154,8 @@ static void measure_classes(pith_relational_metrics *m, const pith__target *targ
     m->constant_logloss = constant;
 }
 
+/* The mean distance, whose constant answers the usual value to every row, and R2, the share of the
+ * variance that the answers explain. The constant of ranks is the middle one. */
 static void measure_numbers(pith_relational_metrics *m, const pith__target *target,
                             measure_row *rows, size_t n, const measure_work *w) {
     const double usual = target->kind == PITH_TARGET_RANK ? 0.5 : pith__target_answer(target, 0);
@@ -198,7 +208,8 @@ static double measure_correlation(const measure_row *rows, const uint32_t *times
     return xx > least && yy > least ? xy / sqrt(xx * yy) : NAN;
 }
 
-/* Spearman's correlation. Its samples keep the ranks of all rows. */
+/* Spearman's correlation: that of the ranks. Its samples keep the ranks of all rows, since ranking
+ * each sample again would mean sorting it. */
 static void measure_spearman(double *result, measure_row *rows, size_t n, const measure_work *w) {
     double drawn[BOOTSTRAP];
     uint32_t *times = w->times;

@@ -19,6 +19,9 @@ typedef struct key_index {
     key_rows parents, children;
 } key_index;
 
+/* Chains the cells of each column within each sequence, in one pass: `last` keeps the last cell
+ * seen of every column, counted from 1, and is never cleared between sequences, because a place
+ * before the sequence's begin is void. */
 static void key_columns(key_index *x, uint32_t *last) {
     const pith__pack *p = x->pack;
     uint32_t begin = 0;
@@ -107,7 +110,8 @@ static size_t key_rows_cells(const pith__pack *p, const key_rows *rows, uint32_t
     return count;
 }
 
-/* The number of keys of all cells. */
+/* The number of keys of all cells, from the counts of columns, rows and sequences alone, so that
+ * the list is allocated once and filled without checks. */
 static size_t key_total(const key_index *x, unsigned kind) {
     const pith__pack *p = x->pack;
     size_t total = 0;
@@ -133,6 +137,8 @@ static size_t key_total(const key_index *x, unsigned kind) {
     return total;
 }
 
+/* The keys of all cells one after the other, and where those of each begin (compressed rows).
+ * `begin` is where the cell's sequence begins: a cell reads no other sequence's cells. */
 static bool key_list_make(pith__key_list *list, const key_index *x, unsigned kind,
                           pith__arena *arena) {
     const pith__pack *p = x->pack;

@@ -151,8 +151,10 @@ typedef struct sample_list {
     uint32_t table, count, *children; /* the latest first */
 } sample_list;
 
-/* Lists the children of a row that may be seen: the `latest` and a drawn subset of the others if
- * there are many. */
+/* Lists the children of a row that may be seen: those with a time before the asked one. If there
+ * are more than `width`, the `latest` ones and a subset drawn from the others. Children are in the
+ * order of time, so each bound is found by search. What is drawn follows from seed, epoch, asked
+ * row and link, not from the order of calls. */
 static uint32_t sample_children(const sample_run *s, uint32_t *children, uint32_t row,
                                 uint32_t index) {
     const pith__rdb_link *link = &s->rdb->links[index];
@@ -173,7 +175,8 @@ static uint32_t sample_children(const sample_run *s, uint32_t *children, uint32_
     return latest + others;
 }
 
-/* Adds the children of rows [0, own) in turns. */
+/* Adds the children of rows [0, own) in turns: the first child of every list, then the second of
+ * every list, and so on. Where the room for cells runs out, each list has given about as many. */
 static void sample_all_children(sample_run *s, uint32_t own) {
     pith__pack *p = s->pack;
     sample_list lists[SAMPLE_LISTS];

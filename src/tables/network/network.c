@@ -50,7 +50,10 @@ static void network_forget(uint32_t *slots, const uint32_t *used, size_t count) 
     for (size_t i = 0; i < count; i++) slots[used[i]] = PITH_RDB_NONE;
 }
 
-/* Collects names, texts and scalars. Places of scalars count within their kind first. */
+/* Collects names, texts and scalars of a pack, each name and text once: projecting them is a matmul
+ * by their embeddings, and the same names occur in most rows. `slots` maps a string of the database
+ * to its place here and is cleared of what was used afterwards. Places of scalars count within
+ * their kind first. */
 static void network_collect(pith__network_work *w, network_cells *c, const pith__rdb *rdb,
                             const pith__sample_options *options, uint32_t *slots) {
     const size_t cells = w->pack->cell_count;
@@ -117,7 +120,9 @@ static void network_values(pith__network_work *w, network_cells *c, const pith__
     }
 }
 
-/* The cells as vectors. */
+/* The cells as vectors: the name of the column plus the value, each projected and normalised. In
+ * place of a value that is missing stands a learned vector, another one for a value that is masked.
+ */
 static float *network_encode(pith__network_work *w, network_cells *c, const pith__rdb *rdb,
                              const pith__sample_options *options, uint32_t *slots) {
     const pith__network *n = w->network;
@@ -133,16 +138,20 @@ static float *network_encode(pith__network_work *w, network_cells *c, const pith
     if (w->failed) return h;
     for (size_t i = 0; i < cells; i++) {
         const float *name = c->names.y + c->name_of[i] * dim;
-        const float *value = n->w + n->parameters[n->null].offset;
+        const float *value = n->weights + n->parameters[n->null].offset;
         if (c->value_of[i] != PITH_RDB_NONE)
             value = c->values.y + c->value_of[i] * dim;
         else if (w->pack->cells[i].state == PITH_CELL_MASKED)
-            value = n->w + n->parameters[n->mask].offset;
+            value = n->weights + n->parameters[n->mask].offset;
         for (size_t d = 0; d < dim; d++) h[i * dim + d] = name[d] + value[d];
     }
     return h;
 }
 
+/* Gradients of network_encode, from the sum of name and value of each cell back. A name or text
+ * that stands in several cells was projected once, so the gradients of its cells are added first,
+ * in the order of the cells; then the projections run backwards over the different ones. A masked
+ * cell and an empty one have a learned vector each instead of a value. */
 static void network_encode_back(pith__network_work *w, const network_cells *c, const float *d_h) {
     const pith__network *n = w->network;
     const int layers[3] = { n->number, n->boolean, n->time };
@@ -154,11 +163,11 @@ static void network_encode_back(pith__network_work *w, const network_cells *c, c
     if (w->failed) return;
     for (size_t i = 0; i < cells; i++) {
         float *name = d_names + c->name_of[i] * dim;
-        float *value = w->d + n->parameters[n->null].offset;
+        float *value = w->gradient + n->parameters[n->null].offset;
         if (c->value_of[i] != PITH_RDB_NONE)
             value = d_values + c->value_of[i] * dim;
         else if (w->pack->cells[i].state == PITH_CELL_MASKED)
-            value = w->d + n->parameters[n->mask].offset;
+            value = w->gradient + n->parameters[n->mask].offset;
         for (size_t d = 0; d < dim; d++) {
             name[d] += d_h[i * dim + d];
             value[d] += d_h[i * dim + d];
@@ -176,7 +185,9 @@ static void network_encode_back(pith__network_work *w, const network_cells *c, c
     }
 }
 
-/* The answers, from the asked cells alone. */
+/* The answers, from the asked cells alone: no other cell's vector is normalised or projected here.
+ * With gradients (w->d), also the losses, and in d_h the gradient of the asked cells; that of all
+ * others is zero. */
 static void network_head(pith__network_work *w, float *answers, double *losses, float *d_h,
                          const float *h, const pith__target *target) {
     const pith__network *n = w->network;
@@ -191,7 +202,7 @@ static void network_head(pith__network_work *w, float *answers, double *losses, 
     const float *y = pith__linear(w, n->head, true, normed.y, count);
     if (w->failed) return;
     memcpy(answers, y, count * outputs * sizeof *y);
-    if (!w->d) return;
+    if (!w->gradient) return;
     for (size_t i = 0; i < count; i++)
         losses[i] = pith__target_loss(d + i * outputs, target,
                                       w->pack->cells[w->pack->seeds[i]].row, y + i * outputs);
@@ -201,6 +212,10 @@ static void network_head(pith__network_work *w, float *answers, double *losses, 
         memcpy(d_h + w->pack->seeds[i] * dim, d_asked + i * dim, dim * sizeof *d_h);
 }
 
+/* Forwards through the blocks, each with its kinds of attention and a feed-forward part, all of
+ * which add to h; then, if d is given, backwards in the reverse order with what the forward parts
+ * kept. h itself is one array throughout: parts keep their own input where the backward pass needs
+ * it. */
 bool pith__network_run(float *answers, float *d, double *losses, const pith__network *n,
                        const pith__rdb *rdb, const pith__target *target, const pith__pack *pack,
                        const pith__sample_options *options, uint32_t *slots, pith__stop *stop,

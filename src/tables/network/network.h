@@ -52,7 +52,7 @@ typedef struct pith__network {
     pith__parameter parameters[30 + PITH_NETWORK_BLOCKS * 15];
     int parameter_count;
     size_t size;                           /* floats of all parameters */
-    float *w;                              /* [size] */
+    float *weights;                        /* [size] */
     int name, text, number, boolean, time; /* each a matrix, then its bias */
     int mask, null, name_norm, value_norm, last_norm, head;
     pith__network_block blocks[PITH_NETWORK_BLOCKS];
@@ -63,7 +63,7 @@ typedef struct pith__network {
 /* Lays out a network and draws its first values from the seed: uniform within 1 / sqrt(inputs). */
 pith_status pith__network_make(pith__network *network, const pith__network_shape *shape,
                                uint64_t seed, pith__arena *arena, pith_error *err);
-/* Packs the matrices anew, after w has changed. */
+/* Packs the matrices again, after the weights have changed. */
 void pith__network_pack(pith__network *network);
 
 /* Answers the questions of a pack: answers[sequences][outputs]. If d is not NULL, targets are known

@@ -24,7 +24,7 @@ float *pith__linear(pith__network_work *w, int parameter, bool bias, const float
     const pith__gemm g = { .a = x,
                            .b = p->forward,
                            .c = y,
-                           .bias = bias ? w->network->w + p[1].offset : NULL,
+                           .bias = bias ? w->network->weights + p[1].offset : NULL,
                            .m = (int64_t)rows,
                            .n = p->out,
                            .k = p->in,
@@ -34,7 +34,8 @@ float *pith__linear(pith__network_work *w, int parameter, bool bias, const float
     return y;
 }
 
-/* d W = d_y^T x. */
+/* d W = d_y^T x, with the rows as the summed axis: a GEMM like any other once d_y is transposed and
+ * x is packed. Sums have a fixed order, so gradients have the same bits on every level. */
 static void linear_weights(pith__network_work *w, const pith__parameter *p, const float *x,
                            const float *d_y, size_t rows) {
     const size_t in = (size_t)p->in, out = (size_t)p->out;
@@ -53,10 +54,12 @@ static void linear_weights(pith__network_work *w, const pith__parameter *p, cons
                            .lda = (int64_t)rows,
                            .ldc = p->in };
     w->network->kernels->gemm(&g, 0, g.m, 0, g.n);
-    float *d = w->d + p->offset;
+    float *d = w->gradient + p->offset;
     for (size_t i = 0; i < in * out; i++) d[i] += sum[i];
 }
 
+/* Gradients of y = x W + b: those of W and b are added to w->d, that of x is d_y W^T, by the matrix
+ * that was packed the other way. x is not wanted where it is data. */
 float *pith__linear_back(pith__network_work *w, int parameter, bool bias, const float *x,
                          const float *d_y, size_t rows, bool wanted) {
     const pith__parameter *p = &w->network->parameters[parameter];
@@ -65,7 +68,7 @@ float *pith__linear_back(pith__network_work *w, int parameter, bool bias, const 
     linear_weights(w, p, x, d_y, rows);
     pith__arena_rewind(w->arena, mark);
     if (bias) {
-        float *d = w->d + p[1].offset;
+        float *d = w->gradient + p[1].offset;
         for (size_t r = 0; r < rows; r++)
             for (int32_t o = 0; o < p->out; o++) d[o] += d_y[r * (size_t)p->out + (size_t)o];
     }
@@ -92,7 +95,7 @@ pith__normed pith__norm(pith__network_work *w, int parameter, const float *x, si
     n.inverse = pith__work_room(w, rows);
     if (w->failed || !rows) return n;
     const pith__layer_norm a = { .x = x,
-                                 .gamma = network->w + network->parameters[parameter].offset,
+                                 .gamma = network->weights + network->parameters[parameter].offset,
                                  .y = n.y,
                                  .inv_out = n.inverse,
                                  .rows = (int64_t)rows,
@@ -105,8 +108,8 @@ pith__normed pith__norm(pith__network_work *w, int parameter, const float *x, si
 void pith__norm_back(pith__network_work *w, const pith__normed *n, const float *d_y, float *d_x) {
     const size_t offset = w->network->parameters[n->parameter].offset;
     if (w->failed || !n->rows) return;
-    w->network->kernels->norm_back(n->x, n->inverse, w->network->w + offset, d_y, d_x,
-                                   w->d + offset, (int64_t)n->rows, w->network->shape.dim);
+    w->network->kernels->norm_back(n->x, n->inverse, w->network->weights + offset, d_y, d_x,
+                                   w->gradient + offset, (int64_t)n->rows, w->network->shape.dim);
 }
 
 static void residual_add(float *h, const float *x, size_t count) {
@@ -120,6 +123,8 @@ static const float *residual_keep(pith__network_work *w, const float *h, size_t 
     return copy;
 }
 
+/* h += out(attention(in(norm(h)))), over the keys that the pack lists for this kind. What the
+ * backward pass needs is kept. */
 void pith__attend(pith__network_work *w, pith__residual *kept, const pith__network_layer *layer,
                   int kind, float *h) {
     const size_t cells = w->pack->cell_count, dim = (size_t)w->network->shape.dim;

@@ -23,7 +23,7 @@ typedef struct pith__network_kernels {
 typedef struct pith__network_work {
     const pith__network *network;
     const pith__pack *pack;
-    float *d; /* gradient of the parameters; NULL: not wanted */
+    float *gradient; /* of the parameters; NULL: not wanted */
     pith__arena *arena;
     bool failed;
 } pith__network_work;

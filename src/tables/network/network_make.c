@@ -29,6 +29,8 @@ static pith__network_layer parameter_layer(pith__network *n, int32_t inner, int3
     return layer;
 }
 
+/* Gives each parameter its place. The order is that of files and of the random numbers of first
+ * values, so it may not change. */
 static void network_lay_out(pith__network *n) {
     const int32_t dim = n->shape.dim;
     n->name = parameter_linear(n, dim, n->shape.text);
@@ -83,8 +85,8 @@ void pith__network_pack(pith__network *n) {
     for (int i = 0; i < n->parameter_count; i++) {
         const pith__parameter *p = &n->parameters[i];
         if (p->kind != PITH_PARAMETER_MATRIX) continue;
-        n->kernels->pack(p->forward, n->w + p->offset, 1, p->in, p->in, p->out, 0, p->out);
-        n->kernels->pack(p->backward, n->w + p->offset, p->in, 1, p->out, p->in, 0, p->in);
+        n->kernels->pack(p->forward, n->weights + p->offset, 1, p->in, p->in, p->out, 0, p->out);
+        n->kernels->pack(p->backward, n->weights + p->offset, p->in, 1, p->out, p->in, 0, p->in);
     }
 }
 
@@ -93,12 +95,12 @@ pith_status pith__network_make(pith__network *n, const pith__network_shape *shap
     uint64_t state = pith__random_state(seed, 1, 0, 0);
     *n = (pith__network){ .shape = *shape, .arena = arena };
     network_lay_out(n);
-    n->w = pith__arena_alloc64(arena, n->size * sizeof *n->w);
+    n->weights = pith__arena_alloc64(arena, n->size * sizeof *n->weights);
     PITH_TRY(network_kernels(&n->kernels, arena, err));
-    if (!n->w) return pith__fail_memory(err, n->size * sizeof *n->w);
+    if (!n->weights) return pith__fail_memory(err, n->size * sizeof *n->weights);
     for (int i = 0; i < n->parameter_count; i++) {
         pith__parameter *p = &n->parameters[i];
-        parameter_draw(n->w, p, &state);
+        parameter_draw(n->weights, p, &state);
         if (p->kind != PITH_PARAMETER_MATRIX) continue;
         p->forward = pith__arena_alloc64(arena, (size_t)pith__gemm_f32_packed_size(p->in, p->out) *
                                                     sizeof(float));

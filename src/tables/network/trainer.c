@@ -53,6 +53,9 @@ typedef struct trainer_job {
     atomic_size_t done; /* packs */
 } trainer_job;
 
+/* One pack: samples the cells of its rows, runs them, and leaves the gradients in the pack's own
+ * array. Packs are added in their order afterwards, so that sums do not depend on which thread was
+ * first. */
 static bool trainer_pack_run(trainer_job *job, size_t part, pith__trainer_worker *w) {
     pith_relational *r = job->r;
     const size_t from = part * PITH_NETWORK_PACK;
@@ -178,6 +181,9 @@ typedef struct trainer_batch {
     double *losses;
 } trainer_batch;
 
+/* The rows of the next batch. Which row is the n-th follows from n alone (epoch, and place in that
+ * epoch's order), so training can go on from any step. With several sources, packs take turns among
+ * them, and each pack is of one source. */
 static void trainer_fill_batch(trainer_batch *b, pith_relational *r, pith__stop *stop) {
     const size_t batch = (size_t)r->config.batch,
                  parts = (batch + PITH_NETWORK_PACK - 1) / PITH_NETWORK_PACK;
@@ -201,6 +207,8 @@ typedef struct trainer_sum {
     float *gradients;
     size_t size, parts;
 } trainer_sum;
+/* Numbers of a part of the sum over packs. A thread adds all packs for its part in their order, so
+ * the sum has the same bits for any number of threads. */
 enum { SUM_SLICE = 4096 };
 
 static void trainer_add(void *context, size_t part, int worker) {
@@ -221,6 +229,9 @@ static double trainer_rate(const pith__trainer_config *c, int64_t step) {
     return c->rate * (up < down ? up : down);
 }
 
+/* A step of AdamW. Gradients are sums over the batch: they become means, and are scaled down if
+ * their norm over all parameters is above `clip`. Decay is for matrices only, not for biases and
+ * norms. */
 static void trainer_update(pith_relational *r) {
     const pith__trainer_config *c = &r->config;
     const double t = (double)r->step + 1, rate = trainer_rate(c, r->step), beta1 = 0.9,
@@ -232,9 +243,9 @@ static void trainer_update(pith_relational *r) {
     const double scale = (norm > c->clip ? c->clip / norm : 1) / c->batch;
     for (int i = 0; i < r->network.parameter_count; i++) {
         const pith__parameter *p = &r->network.parameters[i];
-        const pith__adamw a = { .w = r->network.w + p->offset,
-                                .m = r->m + p->offset,
-                                .v = r->v + p->offset,
+        const pith__adamw a = { .w = r->network.weights + p->offset,
+                                .m = r->first_moments + p->offset,
+                                .v = r->second_moments + p->offset,
                                 .g = r->gradients + p->offset,
                                 .g_scale = (float)scale,
                                 .beta1 = (float)beta1,
@@ -388,10 +399,11 @@ static pith_status trainer_fill(pith_relational *r, const pith__trainer_question
         return pith__fail_memory(err, SIZE_MAX);
     r->gradients = pith__arena_alloc64(&r->arena, floats * sizeof(float));
     r->keys = pith__arena_array(&r->arena, 1, sizeof *r->keys);
-    r->m = pith__arena_array(&r->arena, r->network.size, sizeof(float));
-    r->v = pith__arena_array(&r->arena, r->network.size, sizeof(float));
-    return r->gradients && r->m && r->v && r->keys ? PITH_OK
-                                                   : pith__fail_memory(err, floats * sizeof(float));
+    r->first_moments = pith__arena_array(&r->arena, r->network.size, sizeof(float));
+    r->second_moments = pith__arena_array(&r->arena, r->network.size, sizeof(float));
+    return r->gradients && r->first_moments && r->second_moments && r->keys
+               ? PITH_OK
+               : pith__fail_memory(err, floats * sizeof(float));
 }
 
 pith_status pith__trainer_create(pith_relational **model, const pith__trainer_question *questions,

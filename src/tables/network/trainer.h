@@ -74,8 +74,8 @@ struct pith_relational {
     pith_str config_text;
     uint64_t seed;
     pith__network network;
-    float *m, *v;     /* [network.size] moments of AdamW */
-    float *gradients; /* [packs of a batch, network.size] */
+    float *first_moments, *second_moments; /* [network.size] of AdamW */
+    float *gradients;                      /* [packs of a batch, network.size] */
     int64_t step;
     uint64_t cells;
     pith__answerer answerer; /* answer is NULL: the network */

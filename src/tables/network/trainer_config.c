@@ -87,6 +87,9 @@ static void config_member(pith__json *j, pith__trainer_config *c, pith_str key) 
                         PITH_STR_ARG(key));
 }
 
+/* JSON over the defaults, which docs/relational.md lists. Members that are not known are refused,
+ * since one that is misspelt would leave its default without notice. Sizes are multiples of 16, so
+ * that rows of a head and of the inner layer are whole vectors. */
 pith_status pith__trainer_configure(pith__trainer_config *config, pith_str text, pith__arena *arena,
                                     pith_error *err) {
     pith__trainer_config c = {

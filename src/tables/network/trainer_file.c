@@ -88,10 +88,10 @@ pith_status pith__trainer_save(const pith_relational *r, const pith_writer *writ
     trainer_put(&o, &h, sizeof h);
     trainer_put_tasks(&o, r);
     if (r->config_text.data) trainer_put(&o, r->config_text.data, r->config_text.size);
-    trainer_put(&o, r->network.w, bytes);
+    trainer_put(&o, r->network.weights, bytes);
     if (h.arrays == 3) {
-        trainer_put(&o, r->m, bytes);
-        trainer_put(&o, r->v, bytes);
+        trainer_put(&o, r->first_moments, bytes);
+        trainer_put(&o, r->second_moments, bytes);
     }
     const uint64_t hash = pith__hash_end(&o.hash);
     trainer_put(&o, &hash, sizeof hash);
@@ -117,6 +117,8 @@ static pith_status trainer_hash(uint64_t *sum, const uint8_t *bytes, size_t size
     return PITH_OK;
 }
 
+/* Takes a file apart after its checksum held. All sizes must add up to that of the file, so what
+ * follows can be copied without further checks. */
 static pith_status trainer_read(trainer_parts *p, const uint8_t *bytes, size_t size,
                                 pith__stop *stop, pith_error *err) {
     trainer_header *h = &p->h;
@@ -175,7 +177,7 @@ pith_status pith__trainer_start(pith_relational *r, const void *bytes, size_t si
                           "heads, ff, blocks, "
                           "attend, embedder and kind of answer must be the same",
                           (unsigned long long)p.h.size, (unsigned long long)r->network.size);
-    memcpy(r->network.w, p.arrays, p.h.size * 4);
+    memcpy(r->network.weights, p.arrays, p.h.size * 4);
     pith__network_pack(&r->network);
     return PITH_OK;
 }
@@ -230,10 +232,10 @@ pith_status pith__trainer_load(pith_relational **model, const pith__rdb *const *
         pith__trainer_free(r);
         return status;
     }
-    memcpy(r->network.w, p.arrays, p.h.size * 4);
+    memcpy(r->network.weights, p.arrays, p.h.size * 4);
     if (p.h.arrays == 3) {
-        memcpy(r->m, p.arrays + p.h.size * 4, p.h.size * 4);
-        memcpy(r->v, p.arrays + p.h.size * 8, p.h.size * 4);
+        memcpy(r->first_moments, p.arrays + p.h.size * 4, p.h.size * 4);
+        memcpy(r->second_moments, p.arrays + p.h.size * 8, p.h.size * 4);
     }
     r->step = p.h.step;
     pith__network_pack(&r->network);

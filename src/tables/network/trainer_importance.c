@@ -68,6 +68,9 @@ static pith_status importance_parts(importance_part *parts, size_t *count, pith_
     return PITH_OK;
 }
 
+/* Asks the same rows again with each column hidden, then each table, and tells how much the loss
+ * rises, the largest first. Up to `most` rows are asked, evenly spread over the part, because every
+ * column costs a pass over them. */
 pith_status pith__trainer_importance(pith_relational *r, int32_t split, size_t most,
                                      const pith__work *work,
                                      void (*each)(void *user, pith_str table, pith_str column,

@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "tables/network/trainer.h"
 
+/* The most questions and cells of a call. A cell keeps its question's number in a byte, and a mask
+ * takes a byte for each pair of cells, 256 MB at most. */
 enum { INPUT_ROWS = 255, INPUT_CELLS = 1 << 14 };
 
 typedef struct inputs {
@@ -74,7 +76,8 @@ static void inputs_tell(const inputs *in, const char *name, void *data, int dtyp
 static bool inputs_masks(const inputs *in) {
     const size_t cells = in->pack->cell_count;
     uint8_t *mask = pith__arena_alloc(in->arena, cells * cells + 1);
-    for (int k = 0; mask && k < PITH_ATTEND_KINDS; k++) {
+    if (!mask) return false;
+    for (int k = 0; k < PITH_ATTEND_KINDS; k++) {
         const pith__key_list *list = &in->pack->lists[k];
         if (!(in->r->network.shape.attend & 1u << k)) continue;
         memset(mask, 0, cells * cells);
@@ -83,9 +86,11 @@ static bool inputs_masks(const inputs *in) {
                 mask[i * cells + list->keys[j]] = 1;
         inputs_tell(in, pith__attend_names[k], mask, PITH_BOOL, 1, cells, cells);
     }
-    return mask != NULL;
+    return true;
 }
 
+/* Arrays of all cells. A text or name that stands in several cells is in `texts` once, at the place
+ * that the worker's slots remember; these are cleared again, since they belong to the model. */
 static bool inputs_make(inputs *in) {
     const size_t cells = in->pack->cell_count, dim = in->r->rdb->dim;
     int64_t *asked = pith__arena_array(in->arena, in->pack->sequences, sizeof *asked);

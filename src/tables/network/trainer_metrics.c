@@ -97,9 +97,11 @@ pith_status pith__trainer_evaluate(pith_relational_metrics *metrics, pith_relati
         return pith__fail_memory(err, r->rdb->string_count * 4u);
     const pith__arena_mark inner = pith__arena_get_mark(&r->arena);
     uint32_t *rows = pith__arena_array(&r->arena, (size_t)all + 1, sizeof *rows);
-    for (uint32_t i = 0; rows && i < all; i++) {
-        if (pith__row_stops(work->stop, i)) break;
-        if (pith__rdb_split(r->rdb, r->task, i) == split) rows[n++] = i;
+    if (rows) {
+        for (uint32_t i = 0; i < all; i++) {
+            if (pith__row_stops(work->stop, i)) break;
+            if (pith__rdb_split(r->rdb, r->task, i) == split) rows[n++] = i;
+        }
     }
     double *answers = pith__arena_array(&r->arena, n + 1, outputs * sizeof *answers);
     pith_status status =

@@ -61,25 +61,27 @@ static pith__value *row_constant(row_graph *g, const float *numbers, int64_t row
 /* A parameter as a vector. */
 static pith__value *row_vector(row_graph *g, int parameter) {
     const pith__parameter *p = &g->r->network.parameters[parameter];
-    return row_constant(g, g->r->network.w + p->offset, 0, p->in > p->out ? p->in : p->out);
+    return row_constant(g, g->r->network.weights + p->offset, 0, p->in > p->out ? p->in : p->out);
 }
 
 static pith__value *row_bias(row_graph *g, int parameter) {
     const pith__parameter *p = &g->r->network.parameters[parameter];
-    return row_constant(g, g->r->network.w + p[1].offset, 0, p->out);
+    return row_constant(g, g->r->network.weights + p[1].offset, 0, p->out);
 }
 
 /* x W^T for the rows [from, to) of the matrix W. */
 static pith__value *row_product(row_graph *g, int parameter, int32_t from, int32_t to,
                                 pith__value *x) {
     const pith__parameter *p = &g->r->network.parameters[parameter];
-    const float *w = g->r->network.w + p->offset;
+    const float *w = g->r->network.weights + p->offset;
     float *turned = row_made(
         g, pith__arena_alloc64(g->arena, (size_t)(to - from) * (size_t)p->in * sizeof *turned));
-    for (int32_t o = from; turned && o < to; o++)
-        for (int32_t i = 0; i < p->in; i++)
-            turned[(size_t)i * (size_t)(to - from) + (size_t)(o - from)] =
-                w[(size_t)o * (size_t)p->in + (size_t)i];
+    if (turned) {
+        for (int32_t o = from; o < to; o++)
+            for (int32_t i = 0; i < p->in; i++)
+                turned[(size_t)i * (size_t)(to - from) + (size_t)(o - from)] =
+                    w[(size_t)o * (size_t)p->in + (size_t)i];
+    }
     return ROW_NODE(g, "MatMul", x, row_constant(g, turned, p->in, to - from));
 }
 
@@ -91,7 +93,9 @@ static pith__value *row_linear(row_graph *g, int parameter, bool bias, pith__val
 static pith__value *row_norm(row_graph *g, int parameter, pith__value *x) {
     const int32_t dim = g->r->network.shape.dim;
     float *share = row_made(g, pith__arena_alloc64(g->arena, (size_t)dim * sizeof *share));
-    for (int32_t i = 0; share && i < dim; i++) share[i] = 1.0f / (float)dim;
+    if (share) {
+        for (int32_t i = 0; i < dim; i++) share[i] = 1.0f / (float)dim;
+    }
     pith__value *square =
         ROW_NODE(g, "MatMul", ROW_NODE(g, "Mul", x, x), row_constant(g, share, dim, 1));
     pith__value *size =

@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "base/error.h"
-#include "base/formats/print_double.h"
+#include "base/formats/decimal.h"
 #include "base/formats/read_double.h"
 #include "base/memory/span_map.h"
 #include "base/str.h"
@@ -90,11 +90,11 @@ typedef struct sqlite_rows {
 } sqlite_rows;
 
 /* %.17g with the fewest digits that are read back as the same number. */
-static size_t sqlite_number(char text[PITH_DOUBLE_CHARS], double x) {
+static size_t sqlite_number(char text[PITH_DECIMAL_CHARS], double x) {
     size_t n = 0;
     for (int digits = 15; digits <= 17; digits++) {
         double back;
-        n = pith__print_double(text, digits, x);
+        n = pith__decimal_print(text, digits, x);
         if (!pith__read_number(&back, (pith_str){ text, n }) || back == x) break;
     }
     return n;
@@ -130,7 +130,7 @@ static pith_status sqlite_names(sqlite_rows *r, pith_error *err) {
 }
 
 static pith_status sqlite_cell(pith_str *cell, sqlite_rows *r, size_t c, pith_error *err) {
-    char number[PITH_DOUBLE_CHARS];
+    char number[PITH_DECIMAL_CHARS];
     pith__text_table *t = r->t;
     const int type = r->s->column_type(r->statement, (int)c);
     pith_str text = { number, 0 };

@@ -57,6 +57,10 @@ static int32_t lone_id(const fused *f, const char *bytes, size_t size) {
     return id >= 0 ? id : f->model->unk_id;
 }
 
+/* What cleaning, NFD, stripping of marks, lower case and splitting make of one character, in the
+ * order of those steps. REORDERED stands for all that an entry cannot say: a mark that survives,
+ * whose place depends on its neighbours, more bytes than an entry holds, or several characters that
+ * do not all belong to a word. */
 static void classify(const fused *f, uint32_t c, entry *e) {
     uint32_t d[PITH_DECOMPOSITION_MAX];
     size_t n = 1;
@@ -100,6 +104,10 @@ static void classify(const fused *f, uint32_t c, entry *e) {
         e->kind = REORDERED;
 }
 
+/* The entry of a character, by pages of 256. A page is made by the first thread that needs it and
+ * published with a compare-and-swap; a thread that comes second drops its own and takes the
+ * other's, so no lock is held. The page is complete before it is visible. Characters beyond the
+ * pages are classified each time, into *own. */
 static const entry *bert_fused_look_up(const fused *f, pith__encoding *enc, uint32_t c,
                                        entry *own) {
     if (c < PAGED) {
@@ -137,6 +145,8 @@ static uint32_t char_end(const char *text, uint32_t at) {
     return b < 0xF0 ? at + 3 : at + 4;
 }
 
+/* The pieces of a word that is no token as a whole, or the unknown token. Hashes of all prefixes
+ * are made once; that of any part then follows from two of them (vocab.h). */
 static pith_status put_pieces(const fused *f, pith__encoding *enc, const word *w) {
     const char *text = enc->source.data;
     uint64_t hashes[WORD_BYTES + 1];
@@ -228,6 +238,9 @@ static const char *add_ascii(const fused *f, word *w, const char *p, const char 
     return p;
 }
 
+/* One pass over the raw text. Letters are folded and added to the word with its hash as they come,
+ * so that a word that is a token costs one look-up and is never copied. Stops with enc->unfused set
+ * where a character needs its neighbours; the caller then starts again by the steps. */
 pith_status pith__bert_encode_fused(const void *self, pith__encoding *enc, pith__piece piece) {
     const fused *f = self;
     const char *text = enc->source.data, *p = text + piece.begin, *end = text + piece.end;
@@ -291,6 +304,8 @@ static bool read_steps(fused *f, const pith_tokenizer *t) {
     return i == n;
 }
 
+/* Returns NULL if the tokenizer's steps are others than those this file does in one, or if words
+ * may be too long for its buffers: the steps then run one by one. */
 const void *pith__bert_fuse(const void *wordpiece, pith__loader *loader) {
     const pith__wordpiece *model = wordpiece;
     fused f = { .model = model };

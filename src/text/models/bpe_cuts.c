@@ -38,6 +38,9 @@ bool pith__bpe_cuts_join(const pith__bpe_cuts *j, const char *text, uint32_t at)
     return has_bit(j, bit_of(j, character_before(text, text + at), text + at));
 }
 
+/* Enters, for each merge, the last character of its left side and the first one of its right side.
+ * Merges have tokens on both sides, so a pair of characters that no merge joins is never inside a
+ * token. */
 pith_status pith__bpe_cuts_build(pith__bpe_cuts *j, const pith__merges *merges,
                                  const pith__vocab *vocab, pith__arena *arena, pith_error *err) {
     unsigned log2 = LOG2_LEAST;

@@ -12,8 +12,9 @@ enum { STEPS_PER_BYTE = 8, STEPS_LEAST = 64 };
 enum { LOOK_STEPS = 1 << 16 };
 
 /* Whether two tokens ever meet: whether no pair that stands between them while they are made merges
- * at once. Goes back in time: the later merge is undone first, of equal ones that on the right;
- * only merges of a lower rank than the one just undone count. Takes no more steps than the tokens
+ * at once. Goes back in time: the later merge is undone first, of equal ones that on the right,
+ * since merges of one rank go from left to right. Only merges of a lower rank than the one just
+ * undone count, because a higher one would have come later. Takes no more steps than the tokens
  * have letters. */
 static inline bool bpe_longest_meet(const pith__bpe_split *splits, const pith__merges *merges,
                                     int32_t left, int32_t right, int64_t *steps) {
@@ -32,7 +33,9 @@ static inline bool bpe_longest_meet(const pith__bpe_split *splits, const pith__m
     }
 }
 
-/* The longest token at the beginning of the text; -1: there is none. */
+/* The longest token at the beginning of the text; -1: there is none. One walk down the trie meets
+ * all tokens that begin here, and the last one met is the longest. What it reads is taken from
+ * *steps. */
 static inline int32_t bpe_longest_match(const pith__trie *trie, const char *text, uint32_t size,
                                         int64_t *steps) {
     pith__trie_slot slot = trie->slots[PITH_TRIE_ROOT];
@@ -65,6 +68,11 @@ static inline bool fits(const pith__bpe_longest *b, const pith__merges *merges,
                        bpe_longest_meet(b->splits, merges, before->id, id, steps));
 }
 
+/* Depth first, with the longest token first: the choice at each place goes from the longest match
+ * to its shorter prefixes (`shorter`), and back to the token before if none fits. A place from
+ * which no sequence leads on is noted in `dead`, so it is never tried twice. Since there is exactly
+ * one valid sequence, the first one found is that of merging. `steps` bounds the work on texts that
+ * go back a lot. */
 size_t pith__bpe_longest_encode(const pith__bpe_longest *b, const pith__merges *merges,
                                 pith_str text, pith__symbol *symbols, uint64_t *dead,
                                 pith__encoding *enc) {
@@ -116,7 +124,9 @@ static bool add_token(builder *b, int32_t id, pith__bpe_split split, pith_str te
     return true;
 }
 
-/* The tokens that merges make, in the order of rank. */
+/* Adds the tokens that merges make, in the order of rank. The two sides must be tokens already and
+ * must meet when the merge's text is encoded alone; else the text becomes other tokens, and this
+ * one is never given. *good: no token has two texts. */
 static pith_status add_merged(builder *b, const pith__merges *merges, bool *good,
                               pith__arena *scratch, pith__stop *stop, pith_error *err) {
     int64_t steps = 0;
@@ -148,6 +158,8 @@ static bool in_order(const builder *b, const pith__merges *merges) {
     return true;
 }
 
+/* Texts of all tokens that encoding can give, a trie of them, and for each the longest other one
+ * that it begins with. That one is found by matching the token's own text without its last byte. */
 pith_status pith__bpe_longest_build(pith__bpe_longest *b, const pith__merges *merges,
                                     const pith__bpe_letter *letters, size_t letter_count,
                                     int32_t id_count, pith__arena *arena, pith__arena *scratch,
@@ -200,6 +212,8 @@ static bool is_sound(const pith__bpe_split *splits, const pith__trie *trie, uint
            splits[s.left].rank < s.rank && splits[s.right].rank < s.rank;
 }
 
+/* Tables of a compiled file, which may be hostile: every way that is followed through them must
+ * end, and every token that the trie can give must have a text (is_sound). */
 pith_status pith__bpe_longest_open(pith__bpe_longest *b, const pith__merges *merges,
                                    int32_t id_count, pith__loader *loader) {
     size_t count;

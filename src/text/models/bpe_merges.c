@@ -34,6 +34,10 @@ static pith__merges table_of(const pith__merge *merges, size_t count, const uint
     return (pith__merges){ merges, slots, (uint32_t)count, buckets_for(count) - 1, ranks };
 }
 
+/* A hash table with buckets of PITH_MERGE_BUCKET slots, probed one after the other. Slots are 32
+ * bits: the rank, and as many bits of the hash as fit above it, which spare most comparisons with
+ * the merge itself. Half of the slots stay empty, so that most searches end in their first bucket.
+ */
 pith_status pith__merges_build(pith__merges *table, const pith__merge *merges, size_t count,
                                pith__arena *arena, pith__stop *stop, pith_error *err) {
     if (count > MERGES_MAX) return pith__fail(err, PITH_ERR_UNSUPPORTED, "%zu merges", count);
@@ -69,6 +73,8 @@ void pith__merges_save(const pith__merges *table, pith__frozen_writer *writer) {
     pith__frozen_put(writer, "merges.slots", table->slots, slots, sizeof *table->slots);
 }
 
+/* Checks what a search relies on, since the file may be damaged: ids within the vocabulary, and an
+ * empty slot within a bounded number of buckets from any place, or a search would not end. */
 pith_status pith__merges_open(pith__merges *table, int32_t id_count, pith__loader *loader) {
     size_t count, slot_count;
     const pith__merge *merges = pith__frozen_table(loader, "merges", sizeof *merges, &count);
@@ -99,6 +105,8 @@ static inline uint32_t pair_rank(const pith__merges *table, int32_t left, int32_
     return rank;
 }
 
+/* Looks at all pairs for each merge: quadratic, but without any structure to keep, and faster for
+ * words of this length. Symbols behind a merge move up. */
 static size_t merge_short(const pith__merges *table, pith__symbol *symbols, size_t count) {
     uint32_t ranks[SHORT_WORD];
     int32_t ids[SHORT_WORD];
@@ -157,6 +165,11 @@ static inline uint32_t next_least(const uint32_t *tree, size_t leaves, uint32_t 
     return (uint32_t)(i - leaves);
 }
 
+/* A tournament tree over the places: leaf i is the rank of the pair that begins at symbol i, a node
+ * the lower of its two. A merge costs log n, so a word of any length takes n log n, where a scan
+ * for each merge would be quadratic on hostile input. While the least rank stays the same, the walk
+ * goes onward from the last place instead of from the root. The sizes of merged symbols are added
+ * up at the end from the links. */
 static size_t merge_long(const pith__merges *table, pith__encoding *enc, pith__symbol *symbols,
                          size_t count) {
     size_t leaves = 16;

@@ -139,7 +139,9 @@ static size_t split_bytes(const bpe *model, pith__symbol *list, const char *text
 }
 
 /* Symbols of a piece in characters; SIZE_MAX: it needs the unknown token, which is not in the
- * vocabulary. */
+ * vocabulary. For a character that has no symbol: its byte tokens, if the model falls back to bytes
+ * and has all of them; else the unknown token, joined with one right before it if the model says
+ * so; else nothing. */
 static size_t split_characters(const bpe *model, pith__symbol *list, const char *text,
                                size_t size) {
     symbol_list s = { list, 0, 0 };
@@ -225,6 +227,8 @@ static void make_matches(const bpe *model, pith__stop *stop) {
     pith__arena_free(&scratch);
 }
 
+/* Counts bytes that were merged, and makes the tables of longest matches when the count is used up.
+ * Only the thread that takes the lock makes them; others do not wait but go on merging. */
 static void count_merged(const bpe *model, size_t bytes, pith__stop *stop) {
     matches *m = model->matches;
     if (atomic_load_explicit(&m->tried, memory_order_relaxed)) return;
@@ -236,7 +240,8 @@ static void count_merged(const bpe *model, size_t bytes, pith__stop *stop) {
 }
 
 /* The tokens of a piece by longest matches; 0: merge instead, or memory is out, noted in the
- * encoding. */
+ * encoding. A suffix of last symbols is spelled as END_MARK, one more byte behind the text, whose
+ * size is taken off the last token again. */
 static size_t find_tokens(const bpe *model, pith__encoding *enc, pith__symbol *list,
                           pith_str text) {
     const pith__bpe_longest *tables =
@@ -270,6 +275,9 @@ static int32_t whole_piece(const bpe *model, pith__encoding *enc, const char *te
     return model_bpe_look_up(model, spelled, bytes);
 }
 
+/* One word: the whole of it as a token, where the model ignores merges; else its tokens by longest
+ * matches; else by merging. Offsets add up from the sizes of tokens and never pass the end of the
+ * piece, as in Hugging Face tokenizers, where a character that vanished shifts those after it. */
 static pith_status model_bpe_encode_word(const void *self, pith__encoding *enc, pith__piece piece) {
     const bpe *model = self;
     const char *text = enc->text.data + piece.begin;
@@ -349,6 +357,9 @@ static uint32_t end_of_raw_part(const bpe *model, const char *text, uint32_t beg
     return at;
 }
 
+/* Words of pre-tokenizers are encoded as they are, by way of the cache. A text without
+ * pre-tokenizer is one word of any length: it is cut where no merge can join (bpe_cuts.h), so that
+ * its parts repeat and are found in the cache, and memory does not grow with it. */
 static pith_status model_bpe_encode(const void *self, pith__encoding *enc, pith__piece piece) {
     const bpe *model = self;
     uint32_t size = piece.end - piece.begin;
@@ -495,6 +506,8 @@ static void model_bpe_read_merges(pith__bpe_spec *spec, pith__json *j) {
     }
 }
 
+/* Looks up the ids of both sides and of their sum. The hash of the left side goes on over the right
+ * one without its prefix, so the joined text is never made. */
 static pith_status build_merges(bpe *model, const pith__bpe_spec *s, pith__loader *loader) {
     const pith__vocab *vocab = &model->vocab;
     pith__merge *merges = pith__arena_array(loader->arena, s->merge_count, sizeof *merges);
@@ -527,6 +540,8 @@ static pith_status build_merges(bpe *model, const pith__bpe_spec *s, pith__loade
                               loader->err);
 }
 
+/* Ids of short characters and of bytes in tables, by where the symbol stands in its word, so that
+ * most symbols need no look-up. */
 static void build_direct(bpe *model) {
     for (unsigned place = 0; place < PLACES; place++)
         for (uint32_t c = 0; c < DIRECT; c++) {

@@ -129,7 +129,10 @@ static bool emit_unknown(const pith__unigram *model, pith__encoding *enc, const 
 
 /* The best ways through text[0, size), the first of which begins with the sum best[0].score.
  * Returns how much of it is settled: all of a whole piece, else up to the last place that no
- * vocabulary piece crosses. */
+ * vocabulary piece crosses. best[i] keeps the highest sum of any way that ends at byte i and the
+ * place that it comes from; places within a character stay unreached. Where the vocabulary piece
+ * that is being matched may go on beyond the window, nothing more can be said, and the walk stops.
+ */
 static uint32_t find_best_path(const pith__unigram *model, pith__encoding *enc, node *best,
                                const char *text, uint32_t size, bool whole) {
     const pith__trie_slot *slots = model->trie.slots, root = slots[PITH_TRIE_ROOT];
@@ -179,7 +182,9 @@ static uint32_t find_best_path(const pith__unigram *model, pith__encoding *enc, 
     return whole ? size : settled;
 }
 
-/* The tokens of the best way to best[size]; text: where the way begins in enc->text. */
+/* The tokens of the best way to best[size]; text: where the way begins in enc->text. Links lead
+ * from the end to the beginning, so they are turned round in place first. Unknown characters next
+ * to each other become one token. */
 static pith_status emit_path(const pith__unigram *model, pith__encoding *enc, node *best,
                              uint32_t text, uint32_t size) {
     if (!pith__encoding_room(enc, size)) return PITH_ERR_MEMORY;
@@ -208,6 +213,9 @@ static pith_status emit_path(const pith__unigram *model, pith__encoding *enc, no
     return PITH_OK;
 }
 
+/* Goes through a piece in windows. Each ends at the last settled place, and the next begins there
+ * with the sum so far, so that sums and ties are those of one pass over the piece. A window without
+ * such a place is made again, twice as long. */
 static pith_status model_unigram_encode_word(const void *self, pith__encoding *enc,
                                              pith__piece piece) {
     const pith__unigram *model = self;
@@ -258,7 +266,7 @@ static int32_t vocab_size(const void *self) {
  * computes with. */
 static double read_score(pith__json *j) {
     if (pith__json_peek(j) != PITH_JSON_NUMBER) return pith__json_double(j);
-    const char *p = j->p;
+    const char *p = j->at;
     bool negative = *p == '-', fraction = false, full = false;
     uint64_t digits = 0;
     int places = 0;

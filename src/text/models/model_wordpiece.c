@@ -50,7 +50,9 @@ size_t pith__wordpiece_split(const pith__wordpiece *w, const char *word, uint32_
     return count;
 }
 
-/* Which lengths occur after each start. */
+/* Notes which lengths occur among the tokens with the same first three bytes, one bit each, for
+ * tokens that begin words and for those that continue them. A search then probes only these
+ * lengths. The highest bit stands for all lengths that have none of their own. */
 static pith_status note_lengths(pith__wordpiece *w, const pith__vocab_builder *vocab,
                                 pith__loader *loader) {
     uint32_t(*lengths)[PITH_WORDPIECE_STARTS] =

@@ -13,6 +13,8 @@ bool pith__char_is_ideograph(uint32_t c) {
            (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
+/* What _clean_text and _tokenize_chinese_chars of BERT do: control characters go, white space
+ * becomes a space, and ideographs get spaces around them. */
 static pith_status clean(const void *self, pith__encoding *enc, pith__piece piece) {
     const pith__bert_options *o = self;
     const char *text = enc->text.data, *end = text + piece.end;

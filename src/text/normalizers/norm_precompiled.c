@@ -67,6 +67,9 @@ typedef struct change {
     int32_t change; /* > 0: consumes nothing; <= 0: one character and -change more */
 } change;
 
+/* Writes the characters that wait and moves the cursor of the original over what they replace: none
+ * for an inserted character, one for one that replaces, more for one that is followed by removed
+ * ones. It follows Hugging Face's list of changes, so that offsets agree. */
 static void norm_precompiled_flush(change *w) {
     if (!w->size) return;
     pith__encoding *enc = w->enc;
@@ -146,7 +149,9 @@ static uint32_t stand_in(uint32_t c) {
     return c;
 }
 
-/* The end of the grapheme cluster that begins at p. */
+/* The end of the grapheme cluster that begins at p (UAX #29), with the state that
+ * pith__character_joins carries along. Two common characters never join, CR LF aside, which settles
+ * most of a text without a look-up. */
 static const char *cluster_end(const char *p, const char *end) {
     uint8_t state = 0;
     uint32_t before = stand_in(pith__utf8_next(&p));
@@ -178,6 +183,9 @@ static bool try_replace(const charsmap *map, change *w, uint32_t *kept, uint32_t
     return true;
 }
 
+/* ASCII that the map leaves alone, followed by ASCII, is passed over: no key can begin there. Else
+ * a grapheme cluster is tried as a whole, if it is short enough, and then its characters one by
+ * one, in the order in which SentencePiece's port in Hugging Face's library does it. */
 static pith_status norm_precompiled_run(const void *self, pith__encoding *enc, pith__piece piece) {
     const charsmap *map = self;
     const char *text = enc->text.data, *end = text + piece.end;
@@ -231,7 +239,9 @@ static uint32_t read_u32(const unsigned char *p) {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* Returns what is wrong with the map, or NULL. */
+/* Reads the map: the size of the trie, its units in little-endian, then the replacements. Notes
+ * which ASCII characters no key changes and which pairs of leading bytes begin a key, so that most
+ * of a text needs no walk. Returns what is wrong with the map, or NULL. */
 static const char *read_map(charsmap *map, unsigned char *bytes, size_t size) {
     if (size < 4) return "the charsmap has no header";
     uint32_t trie_bytes = read_u32(bytes);

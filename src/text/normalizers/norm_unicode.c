@@ -43,6 +43,9 @@ static void order(mark *run, size_t n, mark *spare) {
     memcpy(run, spare, n * sizeof *run);
 }
 
+/* The composition of UAX #15: each character is joined to the last starter if the pair has a
+ * composite and nothing between blocks it, which is a mark of the same or a higher class. A
+ * composite swallows the characters of what it joined, hence the sum of changes. */
 static size_t compose(const normal_form *form, mark *m, size_t n) {
     size_t out = 0, starter = SIZE_MAX;
     int last = -1; /* class of the last mark after the starter that did not compose */
@@ -66,7 +69,9 @@ static size_t compose(const normal_form *form, mark *m, size_t n) {
     return out;
 }
 
-/* A segment from begin, a character boundary, to end. */
+/* A segment from begin, a character boundary, to end: decomposed, its runs of marks put in the
+ * order of their classes, then composed. Order is stable, as UAX #15 asks. At the end the changes
+ * are followed along the original text to give every character its origin. */
 static pith_status norm_unicode_segment(pith__encoding *enc, const char *text, uint32_t begin,
                                         uint32_t end, uint32_t piece_begin,
                                         const normal_form *form) {
@@ -115,6 +120,9 @@ static pith_status norm_unicode_segment(pith__encoding *enc, const char *text, u
     return PITH_OK;
 }
 
+/* Copies what is settled: characters that neither change nor join a character before them. A
+ * segment begins at the last such character, because what follows may compose with it, and ends
+ * before the next. */
 static pith_status norm_unicode_normalise(const void *self, pith__encoding *enc, pith__piece piece,
                                           const normal_form *form) {
     bool (*const settled)(uint32_t) = form->settled;

@@ -25,6 +25,8 @@ static bool begins_source(const pith__encoding *enc, pith__piece piece) {
     return begin == 0;
 }
 
+/* Writes the text with marks for spaces, and cuts before each mark if asked. A text that begins
+ * with a space or mark gets none in front. */
 static pith_status pre_metaspace_run(const void *self, pith__encoding *enc, pith__piece piece) {
     const metaspace *step = self;
     const char *text = enc->text.data, *p = text + piece.begin, *end = text + piece.end;

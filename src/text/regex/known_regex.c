@@ -62,6 +62,8 @@ struct pith__known_regex {
     bool breaks; /* … or a single tab or newline */
 };
 
+/* The class of a character in Oniguruma's Unicode 16. Characters that the tables have as unassigned
+ * may have been assigned since; pith__character_newer knows those. */
 static unsigned class_of(uint32_t c) {
 #define CATEGORY(name) [PITH_CATEGORY_##name]
     static const uint16_t by_category[PITH_CATEGORY_CO + 1] = {
@@ -184,7 +186,10 @@ static const char *match_word(const pith__known_regex *scan, const char *p, cons
     }
 }
 
-/* NULL: nothing matches at p. */
+/* The end of the match at p, or NULL. The alternatives are tried in the order of the expressions.
+ * The last one is `\s+(?!\S)|\s+`: white space up to the last but one character if a word follows,
+ * so that the last space goes with the word; all of it at the end of the text. With `newlines`,
+ * `\s*[\r\n]+` comes before it and ends at the last line break. */
 static const char *known_regex_match_at(const pith__known_regex *scan, const char *p,
                                         const char *end) {
     const char *after, *stop;
@@ -256,6 +261,8 @@ static inline bool may_begin(run_form form, unsigned char c) {
     return bytes[form][c >> 6] >> (c & 63) & 1;
 }
 
+/* The next run of the one class that the expression looks for. Bytes that cannot begin such a
+ * character are passed over without decoding, which is most of the text. */
 static bool next_run(const pith__known_regex *scan, const char *text, uint32_t at, uint32_t end,
                      uint32_t *match_begin, uint32_t *match_end) {
     const char *p = text + at, *stop = text + end, *after = p;
@@ -371,6 +378,8 @@ static bool known_regex_is_known(pith_str regex, const char *known) {
     return i == regex.size && !*known;
 }
 
+/* Finds the scanner by the text of the expression, in the spellings that published tokenizers have.
+ * Equal meaning in another spelling is not recognised; such an expression goes to PCRE2. */
 const pith__known_regex *pith__known_regex_find(pith_str regex) {
     static const struct {
         const char *regex;

@@ -83,6 +83,8 @@ static int pattern_search(const pith__pattern *pattern, pith__encoding *enc, pit
     return found;
 }
 
+/* The next match, as Rust's regex iterators give them: after an empty match the search goes on one
+ * character later, and an empty match right at the end of the last one does not count. */
 int pith__pattern_next(pith__matches *m, uint32_t *begin, uint32_t *end) {
     while (m->at <= m->piece.end) {
         if (pith__encoding_stops(m->enc, m->at)) return -1;

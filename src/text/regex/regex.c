@@ -54,6 +54,8 @@ static const char *const scripts[] = {
     "Syriac",   "Tamil",    "Telugu",    "Thaana",    "Thai",     "Tibetan",
 };
 
+/* Copies \p{…}. PCRE2 matches a script's name against script extensions, Oniguruma against the
+ * script alone: names of scripts get the prefix that says the latter. */
 static size_t write_property(writer *w, const char *p, const char *end) {
     const char *close = memchr(p, '}', (size_t)(end - p));
     if (!close || p[2] != '{') close = p + 1;
@@ -135,7 +137,9 @@ static size_t write_bracket(writer *w, const char *p, const char *end, const cha
     return 0;
 }
 
-/* Returns why the pattern cannot be written, or NULL. */
+/* Rewrites Oniguruma's Ruby syntax as PCRE2's. Returns why the pattern cannot be written, or NULL.
+ * What means the same is copied; what PCRE2 would read in another way is replaced; what it has no
+ * form for is refused, since a tokenizer that cuts a little differently would go unnoticed. */
 static const char *regex_translate(writer *w, pith_str pattern) {
     const char *p = pattern.data, *end = p + pattern.size, *refused = NULL;
     int set_at = -1; /* bytes since '[', -1 outside a set */
@@ -206,6 +210,9 @@ pith_status pith__regex_compile(const pith__regex **regex, pith_str pattern, pit
     return PITH_OK;
 }
 
+/* All memory of a match comes from the caller's allocator. Steps and memory are limited, because a
+ * backtracking engine may take exponential time on a hostile text; hitting the limit is an error
+ * and never a wrong cut. */
 int pith__regex_next(const pith__regex *regex, const char *text, size_t size, size_t at,
                      size_t *begin, size_t *end, const pith_allocator *allocator, pith_error *err) {
     pcre2_general_context *general =

@@ -72,6 +72,8 @@ pith_status pith__gguf_add_tokens(pith__loader *loader, const pith__gguf_tokens 
     return PITH_OK;
 }
 
+/* Tokens before and behind a text: llama.cpp's add_bos_token, add_eos_token and add_sep_token as a
+ * template. The separator stands between the two texts of a pair. */
 pith_status pith__gguf_add_frame(pith__loader *loader, const pith__gguf_tokens *t, bool bos,
                                  bool eos, bool sep) {
     const struct {
@@ -138,6 +140,7 @@ static pith_str gguf_unigram_token(const pith__gguf_tokens *t, size_t i) {
     return room ? PITH_STR("<mask>") : t->tokens[i];
 }
 
+/* Written as a tokenizer.json and read as one, so that there is one reader of models and steps. */
 pith_status pith__gguf_load_unigram(pith__loader *loader, const pith__gguf_tokens *t) {
     gguf_json j = { .arena = loader->scratch };
     const double least = gguf_least_score(t);
@@ -254,6 +257,8 @@ static pith_status gguf_put_merges(gguf_json *j, pith__loader *loader, const pit
     return PITH_OK;
 }
 
+/* The same for pairs of bytes. How texts are cut is not in the file, which only names the way; a
+ * way that is not in `pres` is refused, since a near one would give other tokens. */
 pith_status pith__gguf_load_bpe(pith__loader *loader, const pith__gguf_tokens *t) {
     gguf_json j = { .arena = loader->scratch };
     const gguf_pre *pre;
@@ -304,6 +309,8 @@ static pith_str gguf_piece(pith__arena *scratch, pith_str token, uint8_t type) {
     return piece;
 }
 
+/* Pairs of SentencePiece. The file has scores and no merges, so these are made from the scores
+ * (spm_merges.h). Control tokens and bytes take no part in merges. */
 pith_status pith__gguf_load_pieces(pith__loader *loader, const pith__gguf_tokens *t) {
     static const char *const decoders[] = { "{\"type\":\"Replace\",\"pattern\":{\"String\":\"" MARK
                                             "\"},\"content\":\" \"}",

@@ -162,6 +162,8 @@ static pith_str source_gguf_token(pith__arena *scratch, pith_str stored, uint8_t
     return pith__arena_printf(scratch, "##" PITH_STR_FMT, PITH_STR_ALL(stored));
 }
 
+/* WordPiece as BERT's tokenizer: tokens are spelled as in vocab.txt again, and special tokens are
+ * found by their ids, or by those of bert-base where the file says nothing, as in llama.cpp. */
 static pith_status source_gguf_words(pith__loader *loader, pith__gguf_tokens *t) {
     pith__tokenizer_config *c = loader->config;
     static const char *const keys[] = { "unknown", "seperator", "padding", "bos", "mask" };

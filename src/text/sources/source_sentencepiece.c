@@ -120,6 +120,8 @@ static pith_status source_sentencepiece_read_piece(spm *s, pith_str message) {
     return add_piece(s, piece, score, type) ? PITH_OK : pith__fail_memory(s->loader->err, s->count);
 }
 
+/* ModelProto: field 1 is a piece, 2 the trainer's settings, 3 the normalizer's. Spans of the file
+ * are kept, not copies. */
 static pith_status source_sentencepiece_read_model(spm *s, pith_str message) {
     bool damaged = false, inner = false;
     int64_t *const special_ids[] = { &s->unk_id, &s->bos_id, &s->eos_id }; /* fields 40 to 42 */
@@ -258,6 +260,9 @@ static pith_status lay_out(spm *s) {
     return PITH_OK;
 }
 
+/* Without a class (plain) the model decides, as SentencePiece itself does: bytes if it has them,
+ * merges of normal pieces alone, and pieces that users have defined stay whole. With a class,
+ * unknown characters become bytes in any case. */
 static pith_status build_pairs(const spm *s, const void **model) {
     pith__bpe_spec spec = { .vocab.scratch = s->loader->scratch,
                             .fuse_unk = true,
@@ -334,6 +339,8 @@ static pith_status source_sentencepiece_add_steps(pith__loader *l, const char *k
     return PITH_OK;
 }
 
+/* The steps of the family's letters (spm_family.h), in their order; settings of
+ * tokenizer_config.json leave some out. */
 static pith_status add_normalizers(const spm *s) {
     static const step steps[] = {
         { 'q', REPLACE("{\"String\":\"``\"}", "\\\"") },
@@ -362,6 +369,7 @@ static pith_status add_normalizers(const spm *s) {
     return PITH_OK;
 }
 
+/* The same for cuts and decoders. */
 static pith_status add_cuts(const spm *s) {
     static const step cuts[] = {
         { 'w', "{\"type\":\"WhitespaceSplit\"}" },

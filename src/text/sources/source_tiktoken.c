@@ -73,6 +73,7 @@ static bool cut_before(const cut *a, const cut *b) {
                                         : a->right_rank < b->right_rank;
 }
 
+/* The merges that make a token, one for each cut into two tokens, those of low ranks first. */
 static pith_status add_merges(pith__bpe_spec *spec, const pith__map *ranks, pith_str token,
                               pith_error *err) {
     cut cuts[TOKEN_MAX];

@@ -21,12 +21,16 @@ static int spm_pairs_by_score(const void *a, const void *b) {
  */
 static scored *spm_pairs_sort(pith__arena *scratch, const double *scores, size_t count) {
     scored *order = pith__arena_array(scratch, count, sizeof *order);
-    for (size_t i = 0; order && i < count; i++)
+    if (!order) return NULL;
+    for (size_t i = 0; i < count; i++)
         order[i] = (scored){ scores[i] >= -FLT_MAX ? scores[i] : -FLT_MAX, (uint32_t)i };
-    if (order) qsort(order, count, sizeof *order, spm_pairs_by_score);
+    qsort(order, count, sizeof *order, spm_pairs_by_score);
     return order;
 }
 
+/* SentencePiece merges whichever two neighbours make the piece with the best score. As a list of
+ * merges that is: each piece, the best first, with every cut of it into two pieces, from left to
+ * right. */
 pith_status pith__spm_merges(pith__bpe_spec *spec, pith__loader *loader, const pith_str *pieces,
                              const double *scores, const bool *merges, size_t count) {
     pith__map ids;

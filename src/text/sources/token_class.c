@@ -193,6 +193,8 @@ static pith_status special_add_json(pith__loader *loader, pith_str json, const c
     return j->failed ? loader->err->code : PITH_OK;
 }
 
+/* A token that the vocabulary does not have gets the next id behind it, so the order counts: named
+ * ones first, then the model's own, then those of objects, then those of lists. */
 pith_status pith__special_tokens_add(pith__loader *loader, const pith__token_class *class,
                                      uint32_t mask_flags) {
     static const char extra[] = "extra_special_tokens", additional[] = "additional_special_tokens";
@@ -253,6 +255,8 @@ static const char *flag_json(int flag) {
     return "false";
 }
 
+/* transformers makes the normalizer of a class's tokenizer.json anew where its flags differ from
+ * the settings of tokenizer_config.json, and so does this; clean_text stays as the file has it. */
 static pith_status apply_bert(pith__loader *loader) {
     const pith__tokenizer_config *c = loader->config;
     const int lower = c->do_lower_case != 0, chinese = c->tokenize_chinese_chars != 0;

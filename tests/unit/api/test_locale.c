@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "base/formats/print_double.h"
+#include "base/formats/decimal.h"
 #include "formats/onnx/onnx_text.h"
 #include "pith/pith.h"
 
@@ -59,8 +59,9 @@ static void printed(void **state) {
         { -INFINITY, 17, "-inf" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char text[PITH_DOUBLE_CHARS];
-        assert_int_equal(pith__print_double(text, rows[i].digits, rows[i].x), strlen(rows[i].text));
+        char text[PITH_DECIMAL_CHARS];
+        assert_int_equal(pith__decimal_print(text, rows[i].digits, rows[i].x),
+                         strlen(rows[i].text));
         assert_string_equal(text, rows[i].text);
     }
 }

@@ -201,7 +201,7 @@ float pith__custom_float(const pith_op_node *node, const char *name) {
 
 pith_str pith__custom_string(const pith_op_node *node, const char *name) {
     const pith__attr *attr = pith__node_attr(own_node(node), name);
-    if (attr && attr->kind == PITH_ATTR_STRING) return attr->s;
+    if (attr && attr->kind == PITH_ATTR_STRING) return attr->string;
     const pith_str given = custom_default(node, name);
     return given.data ? given : PITH_STR("");
 }

@@ -72,7 +72,8 @@ static pith_status causal_infer(pith__infer *c) {
     pith__infer_set(c, 0, x->dtype, x->rank, x->dims);
     pith__dim dims[PITH_MAX_RANK];
     for (int i = 0; i < x->rank; i++) dims[i] = x->dims[i];
-    if (x->rank >= 0) dims[last ? 1 : 2] = s.taps > 0 ? s.before : PITH_DIM_UNKNOWN;
+    const int time_axis = last ? 1 : 2;
+    if (x->rank >= 0) dims[time_axis] = s.taps > 0 ? s.before : PITH_DIM_UNKNOWN;
     pith__infer_set(c, 1, x->dtype, x->rank, dims);
     return PITH_OK;
 }
@@ -86,8 +87,9 @@ static pith_status causal_run(pith__run *r) {
     pith__type_of_tensor(&weight, r->in[1]);
     PITH_TRY(causal_read(&s, r->node, &weight, r->err));
     bool last = pith__node_int(r->node, "channels_last", 0) != 0;
-    int64_t batch = x->dims[0], length = x->dims[last ? 1 : 2], channels = 1;
-    for (int i = 1; i < x->rank; i++) channels *= i == (last ? 1 : 2) ? 1 : x->dims[i];
+    const int time_axis = last ? 1 : 2;
+    int64_t batch = x->dims[0], length = x->dims[time_axis], channels = 1;
+    for (int i = 1; i < x->rank; i++) channels *= i == time_axis ? 1 : x->dims[i];
     if (s.taps < 1 || r->in[1]->dims[1] != 1)
         return pith__op_fail(r, "the weight is not of [channels, 1, taps]");
     PITH_TRY(pith__state_check(r, 1, channels * s.taps));

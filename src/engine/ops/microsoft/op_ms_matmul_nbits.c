@@ -311,7 +311,7 @@ static pith_status matmul_nbits_run_plain(pith__run *r) {
         pith__run_parallel(r, matmul_nbits_fill_part, &j, (size_t)s->panels);
         product.packed = packed;
     }
-    pith__product_job j = { .p = &product,
+    pith__product_job j = { .product = &product,
                             .a = r->in[A]->data,
                             .c = y->data,
                             .bias = bias,

@@ -290,7 +290,7 @@ static const float *experts_weights(const expert_job *j, int i, int64_t expert, 
 static void experts_multiply(const expert_job *j, int i, int64_t expert, float *y, const float *x,
                              int64_t m, int64_t n, int64_t k) {
     int bias = j->s->inputs[i].bias;
-    pith__product_job p = { .p = &j->s->product,
+    pith__product_job p = { .product = &j->s->product,
                             .a = x,
                             .b = experts_weights(j, i, expert, n, k),
                             .c = y,

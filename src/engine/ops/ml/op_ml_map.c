@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "base/formats/print_double.h"
+#include "base/formats/decimal.h"
 #include "engine/ops/shared/ml_scores.h"
 #include "engine/ops/shared/number_of_text.h"
 
@@ -140,9 +140,9 @@ static pith_status map_cast_one(pith__run *r, pith_tensor *y, int64_t to, const 
         *out = ((const pith_str *)values->data)[from];
         return PITH_OK;
     }
-    char *text = r->exec->alloc(r->exec, PITH_DOUBLE_CHARS);
-    if (!text) return pith__fail_memory(r->err, PITH_DOUBLE_CHARS);
-    *out = (pith_str){ text, pith__print_double(text, 6, pith__wide_get(values, from)) };
+    char *text = r->exec->alloc(r->exec, PITH_DECIMAL_CHARS);
+    if (!text) return pith__fail_memory(r->err, PITH_DECIMAL_CHARS);
+    *out = (pith_str){ text, pith__decimal_print(text, 6, pith__wide_get(values, from)) };
     return PITH_OK;
 }
 

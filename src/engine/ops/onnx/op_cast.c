@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/formats/print_double.h"
+#include "base/formats/decimal.h"
 #include "base/formats/read_double.h"
 #include "base/str.h"
 #include "base/text_out.h"
@@ -83,7 +83,7 @@ static int cast_print_float(char *text, double v, int dtype) {
     int most = dtype == PITH_F32 ? 9 : 5;
     if (dtype == PITH_F64) most = 17;
     for (int digits = 1;; digits++) {
-        const size_t n = pith__print_double(text, digits, v);
+        const size_t n = pith__decimal_print(text, digits, v);
         if (digits == most) return (int)n;
         double back = 0, rounded;
         pith__read_number(&back, (pith_str){ text, n });
@@ -185,11 +185,11 @@ static pith_status cast_upgrade(pith__node *node, pith_error *err) {
         { "UINT64", PITH_U64 },
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (!pith__str_is(to->s, names[i].name)) continue;
+        if (!pith__str_is(to->string, names[i].name)) continue;
         return pith__node_set_int(node, "to", names[i].dtype) ? pith__fail_memory(err, 0) : PITH_OK;
     }
     return pith__fail(err, PITH_ERR_UNSUPPORTED, "attribute to: unknown type '" PITH_STR_FMT "'",
-                      PITH_STR_ARG(to->s));
+                      PITH_STR_ARG(to->string));
 }
 
 static pith_status cast_infer_cast(pith__infer *c) {

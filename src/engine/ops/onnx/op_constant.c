@@ -16,15 +16,15 @@ static pith_status constant_value(const pith__node *node, pith_tensor *t, pith_e
         case PITH_ATTR_TENSOR: *t = *a->tensor; return PITH_OK;
         case PITH_ATTR_FLOAT:
             t->dtype = PITH_F32;
-            t->data = (void *)&a->f;
+            t->data = (void *)&a->real;
             break;
         case PITH_ATTR_INT:
             t->dtype = PITH_I64;
-            t->data = (void *)&a->i;
+            t->data = (void *)&a->integer;
             break;
         case PITH_ATTR_STRING:
             t->dtype = PITH_STRING;
-            t->data = (void *)&a->s;
+            t->data = (void *)&a->string;
             break;
         case PITH_ATTR_FLOATS:
             t->dtype = PITH_F32;

@@ -378,7 +378,7 @@ static pith_status einsum_run_matmuls(pith__run *r, const matmuls *m) {
         at += pith__round64((size_t)m->out_count * element);
     }
     for (int64_t i = 0; i < count; i++) b_at[i] = i * k * columns;
-    pith__product_job j = { .p = &s->product,
+    pith__product_job j = { .product = &s->product,
                             .a = left,
                             .b = right,
                             .c = out,

@@ -102,7 +102,7 @@ static pith_status gemm_run_plain(pith__run *r) {
     bool row = c && s->alpha == 1 && s->beta == 1 && s->compute == PITH_F32 &&
                pith__tensor_count(c) == n && c->rank > 0 && c->dims[c->rank - 1] == n;
     if (!pith__tensor_count(y)) return PITH_OK;
-    pith__product_job j = { .p = &s->product,
+    pith__product_job j = { .product = &s->product,
                             .a = a->data,
                             .b = b->data,
                             .c = y->data,

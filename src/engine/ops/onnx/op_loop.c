@@ -114,9 +114,8 @@ static pith_status loop_run(pith__run *r) {
     for (; going && iteration < limit; iteration++) {
         if (iteration == r->exec->loop_limit) {
             return pith__fail(r->err, PITH_ERR_RUN,
-                              "has not ended after %" PRId64
-                              " iterations, the limit; a higher loop_limit "
-                              "(of the command: --loop-limit) lets it run longer",
+                              "has not ended after %" PRId64 " iterations, the limit; a higher "
+                              "pith_open_options.loop_limit lets it run longer",
                               iteration);
         }
         PITH_TRY(pith__stop_check(r->exec->stop, r->err));

@@ -159,7 +159,7 @@ static pith_status matmul_run_plain(pith__run *r) {
         dense_a &= at[0] == i * m * k;
         one_b &= at[1] == 0;
     }
-    pith__product_job j = { .p = &s->product,
+    pith__product_job j = { .product = &s->product,
                             .a = r->in[0]->data,
                             .b = r->in[1]->data,
                             .c = y->data,

@@ -172,7 +172,7 @@ static void pool_run_direct(const job *j, int64_t first, int64_t last, int worke
         for (int64_t i = 0; i < j->w.out[axis]; i++)
             own[i] = (float)pith__window_places(&j->w, axis, i, s->p != 0);
     }
-    s->direct(&(pith__pool_planes){ .w = &j->w,
+    s->direct(&(pith__pool_planes){ .window = &j->w,
                                     .x = (const float *)j->r->in[0]->data + first * j->in,
                                     .y = (float *)j->r->out[0]->data + first * j->out,
                                     .channels = last - first,

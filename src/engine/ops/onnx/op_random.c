@@ -16,8 +16,8 @@ static void random_seed(pith__random *g, const pith__node *node) {
     const pith__attr *given = pith__node_attr(node, "seed");
     uint64_t now = pith__clock_ns();
     uint32_t s = (uint32_t)now * 2654435761u + (uint32_t)(now >> 32);
-    if (given && given->kind == PITH_ATTR_FLOAT && given->f >= 0 && given->f < 4294967296.0f)
-        s = (uint32_t)given->f;
+    if (given && given->kind == PITH_ATTR_FLOAT && given->real >= 0 && given->real < 4294967296.0f)
+        s = (uint32_t)given->real;
     pith__random_seed(g, s);
 }
 

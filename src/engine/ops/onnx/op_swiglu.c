@@ -38,7 +38,7 @@ static pith_status swiglu_prepare(pith__prepare *c) {
     PITH_TRY(pith__map_find(&s->mul, "mul", dtype, c));
     s->swish.result = s->swish.compute;
     s->mul.result = s->mul.compute;
-    s->swish.p[0] = (double)pith__node_float(c->node, "alpha", 1.0f);
+    s->swish.parameters[0] = (double)pith__node_float(c->node, "alpha", 1.0f);
     c->state = s;
     return PITH_OK;
 }

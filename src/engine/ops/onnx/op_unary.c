@@ -62,7 +62,7 @@ static const row rows[] = {
 static double unary_parameter(const pith__node *node, const char *name, double fallback) {
     const pith__attr *attr = name ? pith__node_attr(node, name) : NULL;
     if (!attr) return fallback;
-    return attr->kind == PITH_ATTR_INT ? (double)attr->i
+    return attr->kind == PITH_ATTR_INT ? (double)attr->integer
                                        : (double)pith__node_float(node, name, (float)fallback);
 }
 
@@ -82,8 +82,8 @@ static pith_status unary_prepare_result(pith__prepare *c, int dtype, int result)
         if (!pith__str_is(c->node->op_type, rows[i].name)) continue;
         PITH_TRY(unary_prepare_as(c, rows[i].family, dtype, result));
         pith__map_state *s = c->state;
-        s->p[0] = unary_parameter(c->node, rows[i].p0, rows[i].d0);
-        s->p[1] = unary_parameter(c->node, rows[i].p1, rows[i].d1);
+        s->parameters[0] = unary_parameter(c->node, rows[i].p0, rows[i].d0);
+        s->parameters[1] = unary_parameter(c->node, rows[i].p1, rows[i].d1);
         return PITH_OK;
     }
     return pith__op_fail(c, "no loop for this operator");

@@ -246,11 +246,11 @@ static pith_status attr_attrs_check_value(const pith__attr *attr, const pith__at
                           PITH_STR_ARG(attr->name), is, wanted);
     }
     switch (attr->kind) {
-    case PITH_ATTR_INT: return attr_check_ints(attr, rule, &attr->i, 1, err);
+    case PITH_ATTR_INT: return attr_check_ints(attr, rule, &attr->integer, 1, err);
     case PITH_ATTR_INTS: return attr_check_ints(attr, rule, attr->ints, attr->count, err);
-    case PITH_ATTR_FLOAT: return attr_check_floats(attr, rule, &attr->f, 1, err);
+    case PITH_ATTR_FLOAT: return attr_check_floats(attr, rule, &attr->real, 1, err);
     case PITH_ATTR_FLOATS: return attr_check_floats(attr, rule, attr->floats, attr->count, err);
-    case PITH_ATTR_STRING: return attr_check_strings(attr, rule, &attr->s, 1, err);
+    case PITH_ATTR_STRING: return attr_check_strings(attr, rule, &attr->string, 1, err);
     case PITH_ATTR_STRINGS: return attr_check_strings(attr, rule, attr->strings, attr->count, err);
     default: return PITH_OK;
     }
@@ -286,10 +286,11 @@ static bool attr_is_default(const pith__attr *attr, const pith__attr_rule *rule)
     const char *p = rule->fallback.data;
     int64_t number;
     if (!p || attr->kind != rule->kind) return false;
-    if (attr->kind == PITH_ATTR_INT) return attr_rule_int(&p, 0, &number) && number == attr->i;
-    if (attr->kind == PITH_ATTR_STRING) return pith__str_eq(rule->fallback, attr->s);
+    if (attr->kind == PITH_ATTR_INT)
+        return attr_rule_int(&p, 0, &number) && number == attr->integer;
+    if (attr->kind == PITH_ATTR_STRING) return pith__str_eq(rule->fallback, attr->string);
     if (attr->kind != PITH_ATTR_FLOAT) return false;
-    return pith__attr_number(p) == attr->f;
+    return pith__attr_number(p) == attr->real;
 }
 
 /* "it has axis, keepdims", of the node's opset. */

@@ -289,7 +289,7 @@ static pith_status bind_check_integers(const pith__node *node, pith_error *err) 
         bool list = a->kind == PITH_ATTR_INTS;
         if ((a->kind != PITH_ATTR_INT && !list) || bind_holds_data(a->name)) continue;
         for (size_t k = 0; k < (list ? a->count : 1); k++) {
-            int64_t item = list ? a->ints[k] : a->i;
+            int64_t item = list ? a->ints[k] : a->integer;
             if (item <= PITH_ATTR_INT_MAX && item >= -PITH_ATTR_INT_MAX) continue;
             char place[32] = "";
             if (list) snprintf(place, sizeof place, "[%zu]", k);

@@ -82,11 +82,11 @@ pith__value *pith__with_attributes(pith__value *v, const pith__node *from,
         pith_status status = PITH_OK;
         if (!a) continue;
         if (a->kind == PITH_ATTR_INT)
-            status = pith__node_set_int(v->producer, *names, a->i);
+            status = pith__node_set_int(v->producer, *names, a->integer);
         else if (a->kind == PITH_ATTR_FLOAT)
-            status = pith__node_set_float(v->producer, *names, a->f);
+            status = pith__node_set_float(v->producer, *names, a->real);
         else if (a->kind == PITH_ATTR_STRING)
-            status = pith__node_set_str(v->producer, *names, a->s);
+            status = pith__node_set_str(v->producer, *names, a->string);
         else if (a->kind == PITH_ATTR_INTS)
             status = pith__node_set_ints(v->producer, *names, a->ints, a->count);
         if (status) return NULL;

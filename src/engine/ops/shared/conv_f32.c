@@ -388,8 +388,8 @@ void pith__conv_f32_run(pith__run *r, const pith__conv_f32 *s, const pith__conv_
     j.positions = plain || w->rank == 1 ? j.columns : (w->out[0] - 1) * j.step + j.columns;
     j.parts = (j.positions + PART - 1) / PART;
     j.map_parts = conv_map_parts(&j, r->exec->threads);
-    j.block =
-        j.rows || (j.positions < PART ? j.positions : PART) * z->channels <= READ ? BLOCK : z->maps;
+    const int64_t longest = j.positions < PART ? j.positions : PART;
+    j.block = j.rows || longest * z->channels <= READ ? BLOCK : z->maps;
     for (int64_t image = 0; image < z->batch; image++) {
         j.x = x + image * z->groups * z->channels * j.in;
         j.y = y + image * z->groups * z->maps * j.out;

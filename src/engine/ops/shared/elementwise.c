@@ -17,7 +17,7 @@ typedef pith__elementwise_job job;
 /* Axes that every operand crosses with one stride become one, and axes of 1 go. Most calls end with
  * one axis, which one loop runs through. */
 static void elementwise_merge_dims(job *j) {
-    const pith__elementwise *e = j->e;
+    const pith__elementwise *e = j->elementwise;
     const pith_tensor *out = e->out;
     int64_t full[PITH_ELEMENTWISE_MAX][PITH_MAX_RANK];
     for (int k = 0; k < e->count; k++) {
@@ -48,7 +48,7 @@ static void elementwise_merge_dims(job *j) {
 
 /* n elements along the innermost dimension; at: element index of each operand. */
 static void elementwise_run_row(const job *j, int64_t y_at, const int64_t *at, int64_t n) {
-    const pith__elementwise *e = j->e;
+    const pith__elementwise *e = j->elementwise;
     int strides[PITH_ELEMENTWISE_MAX];
     const void *x[PITH_ELEMENTWISE_MAX];
     size_t out_size = pith__element_size(e->out->dtype);
@@ -90,7 +90,7 @@ static void elementwise_range(const job *j, int64_t begin, int64_t end) {
     for (int i = inner; i >= 0; i--) {
         index[i] = rest % j->dims[i];
         rest /= j->dims[i];
-        for (int k = 0; k < j->e->count; k++) at[k] += index[i] * j->strides[k][i];
+        for (int k = 0; k < j->elementwise->count; k++) at[k] += index[i] * j->strides[k][i];
     }
     for (int64_t y = begin; y < end;) {
         int64_t n = j->dims[inner] - index[inner];
@@ -98,11 +98,11 @@ static void elementwise_range(const job *j, int64_t begin, int64_t end) {
         elementwise_run_row(j, y, at, n);
         y += n;
         index[inner] += n;
-        for (int k = 0; k < j->e->count; k++) at[k] += n * j->strides[k][inner];
+        for (int k = 0; k < j->elementwise->count; k++) at[k] += n * j->strides[k][inner];
         for (int i = inner; i > 0 && index[i] == j->dims[i]; i--) {
             index[i] = 0;
             index[i - 1]++;
-            for (int k = 0; k < j->e->count; k++) {
+            for (int k = 0; k < j->elementwise->count; k++) {
                 at[k] += j->strides[k][i - 1] - j->dims[i] * j->strides[k][i];
             }
         }
@@ -122,7 +122,7 @@ static void elementwise_run_part(void *context, size_t part, int worker) {
 }
 
 static job elementwise_job(const pith__elementwise *e) {
-    job j = { .e = e, .total = pith__tensor_count(e->out) };
+    job j = { .elementwise = e, .total = pith__tensor_count(e->out) };
     if (j.total <= 0) return j;
     elementwise_merge_dims(&j);
     j.converts = e->result != e->out->dtype;
@@ -205,7 +205,7 @@ static void elementwise_map1_loop(const void *context, void *y, const void *cons
     if (s->direct)
         ((pith__unary_f32_fn *)s->fn)(x[0], y, (size_t)n);
     else
-        ((pith__map_fn *)s->fn)(y, x[0], n, s->p);
+        ((pith__map_fn *)s->fn)(y, x[0], n, s->parameters);
 }
 
 static pith__elementwise elementwise_map1_of(const pith__map_state *state, pith_tensor *out,

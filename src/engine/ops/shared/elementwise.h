@@ -26,9 +26,9 @@ void pith__elementwise_run(pith__run *r, const pith__elementwise *e);
 /* The run of an operator whose pith__op.elementwise always succeeds. */
 pith_status pith__elementwise_op_run(pith__run *r);
 
-/* An elementwise computation with its dimensions merged; e outlives it. */
+/* An elementwise computation with its dimensions merged; `elementwise` outlives it. */
 typedef struct pith__elementwise_job {
-    const pith__elementwise *e;
+    const pith__elementwise *elementwise;
     int rank;
     int64_t dims[PITH_MAX_RANK];
     int64_t strides[PITH_ELEMENTWISE_MAX][PITH_MAX_RANK]; /* 0 where the operand is broadcast */
@@ -65,9 +65,9 @@ int pith__compute_dtype(int dtype);
 /* An operator that is one loop of maps.h (or unary.h, binary.h) over one or two inputs. */
 typedef struct pith__map_state {
     pith__kernel_fn *fn;
-    int compute, result; /* dtypes of the loop; of its output */
-    bool direct;         /* fn is of unary.h or binary.h */
-    double p[2];
+    int compute, result;  /* dtypes of the loop; of its output */
+    bool direct;          /* fn is of unary.h or binary.h */
+    double parameters[2]; /* the operator's, such as alpha: what the loop gets as p */
 } pith__map_state;
 
 /* Finds the loop of a family for operands of dtype: "<family>" in f32, "map_<family>", or that in

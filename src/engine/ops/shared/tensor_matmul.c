@@ -85,8 +85,8 @@ static void product_pack_part(void *context, size_t part, int worker) {
     const pith__product_job *j = w->j;
     (void)worker;
     int64_t n0 = (int64_t)part * COLUMNS, n1 = n0 + COLUMNS < j->n ? n0 + COLUMNS : j->n;
-    j->p->pack(w->scratch, (const float *)j->b + (j->b_at ? j->b_at[0] : 0), j->b_row, j->b_column,
-               j->k, j->n, n0, n1);
+    j->product->pack(w->scratch, (const float *)j->b + (j->b_at ? j->b_at[0] : 0), j->b_row,
+                     j->b_column, j->k, j->n, n0, n1);
 }
 
 static void product_block_part(void *context, size_t part, int worker) {
@@ -97,7 +97,7 @@ static void product_block_part(void *context, size_t part, int worker) {
     int64_t m1 = m0 + w->rows < w->m ? m0 + w->rows : w->m,
             n1 = n0 + w->columns < w->j->n ? n0 + w->columns : w->j->n;
     pith__gemm g = product_gemm_of(w->j, w->a, w->packed, w->c, w->m);
-    w->j->p->gemm(&g, m0, m1, n0, n1);
+    w->j->product->gemm(&g, m0, m1, n0, n1);
 }
 
 /* One matmul of m rows, its right side packed. */
@@ -124,12 +124,13 @@ static void product_matrix_part(void *context, size_t part, int worker) {
     int64_t i = (int64_t)part;
     const float *b = (const float *)j->b + (j->b_at ? j->b_at[i] : 0);
     float *packed = w->scratch + worker * w->packed_size;
-    j->p->pack(packed, b, j->b_row, j->b_column, j->k, j->n, 0, j->n);
+    j->product->pack(packed, b, j->b_row, j->b_column, j->k, j->n, 0, j->n);
     pith__gemm g = product_gemm_of(j, (const float *)j->a + product_a_offset(j, i), packed,
                                    (float *)j->c + i * j->m * j->n, j->m);
-    for (int64_t m0 = 0, m1; m0 < j->m && !pith__stop_asked(w->stop); m0 = m1) {
+    for (int64_t m0 = 0, m1; m0 < j->m; m0 = m1) {
+        if (pith__stop_asked(w->stop)) return;
         m1 = w->stop && j->m - m0 > ROWS ? m0 + ROWS : j->m;
-        j->p->gemm(&g, m0, m1, 0, j->n);
+        j->product->gemm(&g, m0, m1, 0, j->n);
     }
 }
 
@@ -140,7 +141,7 @@ static void product_plain_part(void *context, size_t part, int worker) {
     (void)worker;
     int64_t i = (int64_t)part / w->row_parts, m0 = (int64_t)part % w->row_parts * w->rows;
     int64_t m1 = m0 + w->rows < j->m ? m0 + w->rows : j->m;
-    size_t size = j->p->element;
+    size_t size = j->product->element;
     pith__matmul p = { .a = (const char *)j->a + (size_t)product_a_offset(j, i) * size,
                        .b = (const char *)j->b + (size_t)(j->b_at ? j->b_at[i] : 0) * size,
                        .c = (char *)j->c + (size_t)(i * j->m * j->n) * size,
@@ -150,7 +151,7 @@ static void product_plain_part(void *context, size_t part, int worker) {
                        .a_column = j->a_column,
                        .b_row = j->b_row,
                        .b_column = j->b_column };
-    ((pith__matmul_fn *)j->p->plain)(&p, m0, m1);
+    ((pith__matmul_fn *)j->product->plain)(&p, m0, m1);
 }
 
 /* One right matrix for all left ones makes one tall product. */
@@ -160,7 +161,7 @@ void pith__product_run(pith__run *r, void *scratch, const pith__product_job *j) 
               .packed_size = pith__gemm_f32_packed_size(j->k, j->n),
               .stop = r->exec->stop };
     if (j->count == 0 || j->m == 0 || j->n == 0) return;
-    if (j->p->plain) {
+    if (j->product->plain) {
         w.rows = pith__run_chunk(r, j->m, j->n * j->k, GRAIN);
         w.row_parts = (j->m + w.rows - 1) / w.rows;
         pith__run_parallel(r, product_plain_part, &w, (size_t)(j->count * w.row_parts));
@@ -174,8 +175,8 @@ void pith__product_run(pith__run *r, void *scratch, const pith__product_job *j) 
             one_right = i == j->count - 1;
         }
     }
-    if (j->p->packed || j->count == 1 || one_right) {
-        const float *packed = j->p->packed;
+    if (j->product->packed || j->count == 1 || one_right) {
+        const float *packed = j->product->packed;
         if (!packed) {
             pith__run_parallel(r, product_pack_part, &w, (size_t)((j->n + COLUMNS - 1) / COLUMNS));
             packed = w.scratch;
@@ -186,7 +187,7 @@ void pith__product_run(pith__run *r, void *scratch, const pith__product_job *j) 
         }
         for (int64_t i = 0; i < j->count; i++) {
             const float *b =
-                packed + (j->p->packed && j->b_at ? j->b_at[i] * j->p->packed_size : 0);
+                packed + (j->product->packed && j->b_at ? j->b_at[i] * j->product->packed_size : 0);
             product_run_blocks(r, &w, (const float *)j->a + product_a_offset(j, i), b,
                                (float *)j->c + i * j->m * j->n, j->m);
         }

@@ -26,7 +26,7 @@ pith_status pith__product_prepare(pith__product *p, pith__prepare *c, int dtype,
 
 /* `count` matmuls c = a b (+ bias, f32 only). Each c is a dense [m, n]; they follow each other. */
 typedef struct pith__product_job {
-    const pith__product *p;
+    const pith__product *product;
     const void *a, *b;
     void *c;
     const float *bias;

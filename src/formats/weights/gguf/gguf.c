@@ -168,13 +168,13 @@ pith_status pith__gguf_read(pith__weights *weights, pith_str bytes, const char *
     gguf g = { .weights = weights, .err = err };
     gguf_tensor t;
     PITH_TRY(gguf_header(&g, bytes, file_name));
-    const char *list = g.at.p;
+    const char *list = g.at.next;
     /* Twice: data begins behind the list. */
     for (uint64_t i = 0; i < g.at.tensors; i++) PITH_TRY(gguf_describe(&g, &t));
-    const uint64_t at = ((uint64_t)(g.at.p - g.at.begin) + g.alignment - 1) & ~(g.alignment - 1);
+    const uint64_t at = ((uint64_t)(g.at.next - g.at.begin) + g.alignment - 1) & ~(g.alignment - 1);
     const pith_str data = at > bytes.size ? (pith_str){ g.at.end, 0 }
                                           : (pith_str){ g.at.begin + at, bytes.size - at };
-    g.at.p = list;
+    g.at.next = list;
     for (uint64_t i = 0; i < g.at.tensors; i++) {
         PITH_TRY(gguf_describe(&g, &t));
         pith_status status = gguf_add(&g, &t, data);

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "base/formats/print_double.h"
+#include "base/formats/decimal.h"
 #include "base/str.h"
 
 typedef struct gguf_config {
@@ -17,13 +17,13 @@ typedef struct gguf_config {
 } gguf_config;
 
 typedef struct real {
-    char text[PITH_DOUBLE_CHARS];
+    char text[PITH_DECIMAL_CHARS];
 } real;
 
 /* All digits of a number, for JSON. */
 static real real_text(double x) {
     real r;
-    pith__print_double(r.text, 17, x);
+    pith__decimal_print(r.text, 17, x);
     return r;
 }
 

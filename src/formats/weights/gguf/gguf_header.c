@@ -30,28 +30,28 @@ static const uint8_t gguf_sizes[TYPES] = { 1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8
 
 pith_status pith__gguf_fail(const pith__gguf *g, const char *what) {
     return pith__fail(g->err, PITH_ERR_FORMAT, "%s: %s at byte %td", g->name, what,
-                      g->p - g->begin);
+                      g->next - g->begin);
 }
 
 /* *to is zeros after an error, so that callers that go on for a better message read no memory of
  * others. */
 pith_status pith__gguf_take(pith__gguf *g, void *to, size_t size) {
-    if ((size_t)(g->end - g->p) < size) {
+    if ((size_t)(g->end - g->next) < size) {
         memset(to, 0, size);
         return pith__gguf_fail(g, "the file is cut short");
     }
-    memcpy(to, g->p, size);
-    g->p += size;
+    memcpy(to, g->next, size);
+    g->next += size;
     return PITH_OK;
 }
 
 pith_status pith__gguf_text(pith__gguf *g, pith_str *text) {
     uint64_t size;
     PITH_TRY(pith__gguf_take(g, &size, sizeof size));
-    if (size > (uint64_t)(g->end - g->p))
+    if (size > (uint64_t)(g->end - g->next))
         return pith__gguf_fail(g, "a string reaches beyond the end");
-    *text = (pith_str){ g->p, (size_t)size };
-    g->p += size;
+    *text = (pith_str){ g->next, (size_t)size };
+    g->next += size;
     return PITH_OK;
 }
 
@@ -66,9 +66,9 @@ static pith_status gguf_skip_array(pith__gguf *g, uint32_t type, uint64_t count,
         return pith__gguf_fail(g, "a setting of an unknown type");
     if (gguf_sizes[type]) {
         if (pith__mul_overflows(count, (uint64_t)gguf_sizes[type], &bytes) ||
-            bytes > (uint64_t)(g->end - g->p))
+            bytes > (uint64_t)(g->end - g->next))
             return pith__gguf_fail(g, "a list reaches beyond the end");
-        g->p += bytes;
+        g->next += bytes;
         return PITH_OK;
     }
     for (uint64_t i = 0; i < count; i++) { /* each takes bytes of the file */
@@ -147,12 +147,12 @@ pith_status pith__gguf_next(pith__gguf *g, pith__gguf_entry *e) {
     PITH_TRY(pith__gguf_take(g, &e->count, sizeof e->count));
     e->texts = *g;
     if (items == TYPE_STRING) e->kind = PITH_GGUF_TEXTS;
-    const char *begin = g->p;
+    const char *begin = g->next;
     PITH_TRY(gguf_skip_array(g, items, e->count, 0));
     if (!gguf_sizes[items]) return PITH_OK;
     e->kind = PITH_GGUF_NUMBERS;
     e->item = items;
-    e->text = (pith_str){ begin, (size_t)(g->p - begin) };
+    e->text = (pith_str){ begin, (size_t)(g->next - begin) };
     return PITH_OK;
 }
 

@@ -15,7 +15,7 @@
 
 /* A place in the file. */
 typedef struct pith__gguf {
-    const char *p, *begin, *end;
+    const char *next, *begin, *end;
     const char *name; /* of the file, for messages */
     uint64_t tensors;
     uint64_t entries; /* settings that are still to be read */
@@ -47,7 +47,7 @@ bool pith__gguf_is(pith_str bytes);
 /* Goes to the first setting. PITH_ERR_FORMAT for a file that is none, PITH_ERR_UNSUPPORTED for
  * another version. */
 pith_status pith__gguf_begin(pith__gguf *g, pith_str bytes, const char *name, pith_error *err);
-/* Reads a setting; g->entries is greater than 0. Behind the last one g->p is at the list of
+/* Reads a setting; g->entries is greater than 0. Behind the last one g->next is at the list of
  * tensors. */
 pith_status pith__gguf_next(pith__gguf *g, pith__gguf_entry *entry);
 /* Number i of NUMBERS; i must be below count. */

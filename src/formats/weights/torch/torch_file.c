@@ -67,7 +67,9 @@ static pith_status torch_find_storage(pith_str *span, torch_file *f, const pith_
                       PITH_STR_ARG(t->key));
 }
 
-/* Fails unless the tensor lies within the storage. *dense: its elements lie one after the other. */
+/* Fails unless the tensor lies within the storage: offset, sizes and strides are the file's and may
+ * be anything, so every product and sum is checked. The last element decides, since strides are not
+ * negative. *dense: its elements lie one after the other. */
 static pith_status torch_check(bool *dense, pith_tensor *tensor, const torch_file *f,
                                const pith__torch_tensor *t, pith_str span) {
     int64_t last = t->offset, expected = 1, size = pith__dtype_bits(t->dtype) / 8, count = 1;
@@ -143,6 +145,9 @@ static pith_status torch_align(pith_str *span, torch_file *f, const pith__torch_
     return PITH_OK;
 }
 
+/* Puts a tensor on its storage. A dense one stays where it lies in the file. One with strides is
+ * gathered, and all gathered ones together may not be larger than the file: a stride of 0 could
+ * make a huge tensor of one element. */
 static pith_status torch_place(torch_file *f, pith_str name, const pith__torch_tensor *t) {
     pith_str span;
     pith_tensor tensor;
@@ -186,6 +191,8 @@ static pith_status torch_add_all(torch_file *f, const pith__pickle_value *dict, 
     return PITH_OK;
 }
 
+/* Takes the tensors of the top dictionary; if it has none, those of an entry "state_dict" or
+ * "model", as training scripts save them. */
 static pith_status torch_add(torch_file *f, const pith__pickle_value *top) {
     size_t added;
     PITH_TRY(torch_add_all(f, top, &added));
@@ -203,6 +210,8 @@ static pith_status torch_add(torch_file *f, const pith__pickle_value *top) {
 
 /* ---- the two formats ---- */
 
+/* The format of torch.save since 1.6: a zip archive of stored members, <name>/data.pkl with the
+ * object and <name>/data/<key> with each storage. An archive without byteorder is little-endian. */
 static pith_status torch_read_zip(torch_file *f) {
     static const char pickle_name[] = "/data.pkl";
     pith_str pickle = { NULL, 0 }, order = { NULL, 0 };

@@ -51,7 +51,8 @@ static int members_compare(const void *a, const void *b) {
     return x->bytes.size < y->bytes.size ? -1 : x->bytes.size > y->bytes.size;
 }
 
-/* Sorts the members by place and makes the map of names. */
+/* Sorts the members by place and makes the map of names. Members that overlap, and names that occur
+ * twice, are refused: two readers could see different contents in such an archive. */
 static pith_status members_index(pith__torch_members *members, pith__arena *arena,
                                  pith_error *err) {
     const size_t count = members->count;

@@ -343,7 +343,8 @@ static bool pickle_numbers(int64_t *out, const value *v, size_t *n) {
     return true;
 }
 
-/* (storage, offset, size, stride, …); v3 has the dtype as its seventh. */
+/* Makes a tensor of the arguments of torch._utils._rebuild_tensor: (storage, offset, size, stride,
+ * …). v3 has the dtype as its seventh. */
 static pith_status push_tensor(pickle *p, global_kind how, const pith__pickle_items *a) {
     size_t rank, strides, least = how == REBUILD_V3 ? 7 : 4;
     if (a->count < least || a->at[0].kind != PITH_PICKLE_STORAGE ||
@@ -363,6 +364,8 @@ static pith_status push_tensor(pickle *p, global_kind how, const pith__pickle_it
     return push(p, (value){ .kind = PITH_PICKLE_TENSOR, .as.tensor = t });
 }
 
+/* A call, which in Python may run anything. Here only the few functions that make tensors of plain
+ * arguments are known (globals), and no code is ever run. */
 static pith_status pickle_reduce(pickle *p) {
     value arguments, callee;
     PITH_TRY(pop(&arguments, p));
@@ -501,6 +504,8 @@ static pith_status pickle_step(pickle *p, uint8_t op) {
     }
 }
 
+/* Runs the opcodes up to STOP; the value on top of the stack is the result. Opcodes that no file of
+ * plain tensors needs are refused by number. */
 pith_status pith__pickle_read(pith__pickle_value *result, size_t *used, pith_str bytes,
                               pith__arena *arena, pith_error *err) {
     pickle p = { .bytes = bytes, .arena = arena, .err = err };

@@ -471,10 +471,9 @@ static void memory_limit(void **state) {
     pith_tensor out[2], in = floats(data, 1, 40000, 0);
     assert_int_equal(pith__executor_run(limited, out, &in, 1, NULL, &f->err), PITH_ERR_MEMORY);
     pith__account_explain(&account, PITH_ERR_MEMORY, &f->err);
-    assert_string_equal(
-        f->err.message,
-        "raise memory_limit (--memory-limit): the memory limit is 262144 bytes: out of memory: the "
-        "activations need 320000 bytes");
+    assert_string_equal(f->err.message, "raise pith_open_options.memory_limit: the memory limit is "
+                                        "262144 bytes: out of memory: the "
+                                        "activations need 320000 bytes");
     in = floats(data, 1, 12000, 0);
     for (int i = 0; i < 2; i++)
         if (pith__executor_run(limited, out, &in, 1, NULL, &f->err)) fail_msg("%s", f->err.message);

@@ -209,7 +209,7 @@ static pith__node *call(fixture *f, const char *name, pith__value *a, pith__valu
 static void functions_are_put_in_place(void **state) {
     fixture *f = *state;
     pith__function fn = make_function(f, "Twice", "Add");
-    pith__attr fallback = { .name = PITH_STR("k"), .kind = PITH_ATTR_INT, .i = 5 };
+    pith__attr fallback = { .name = PITH_STR("k"), .kind = PITH_ATTR_INT, .integer = 5 };
     fn.defaults = &fallback;
     fn.default_count = 1;
     pith__value *x = graph_input(f->graph, "x"), *y = graph_input(f->graph, "y");

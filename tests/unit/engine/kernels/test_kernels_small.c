@@ -438,7 +438,7 @@ static void check_pool(const pith__window *w, int mean, int padded, int level) {
         ((float *)own.data)[j] = (float)pith__window_places(w, 1, j, padded);
     const char *family = mean ? "pool_rows_mean" : "pool_rows_max";
     FIND(pith__pool_rows_fn, family, PITH_F32, level)
-    (&(pith__pool_planes){ .w = w,
+    (&(pith__pool_planes){ .window = w,
                            .x = x.data,
                            .y = y.data,
                            .channels = CHANNELS,

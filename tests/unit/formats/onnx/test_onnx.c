@@ -711,7 +711,7 @@ static void functions(void **state) {
     assert_true(pith__str_is(fn->name, "Double") && pith__str_is(fn->domain, "my"));
     assert_int_equal(fn->attr_name_count, 1);
     assert_int_equal(fn->default_count, 1);
-    assert_int_equal(fn->defaults[0].i, 4);
+    assert_int_equal(fn->defaults[0].integer, 4);
     assert_int_equal(fn->body->first->opset, 13);
     assert_true(pith__str_is(fn->body->first->attrs[0].reference, "by"));
     assert_int_equal(fn->body->input_count, 1);

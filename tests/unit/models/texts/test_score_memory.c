@@ -158,7 +158,7 @@ static void test_limits(void **state) {
         if (status) {
             char limit[128];
             snprintf(limit, sizeof limit,
-                     "raise memory_limit (--memory-limit): the memory limit is %zu bytes: ",
+                     "raise pith_open_options.memory_limit: the memory limit is %zu bytes: ",
                      options.memory_limit);
             assert_int_equal(status, PITH_ERR_MEMORY);
             if (strncmp(err.message, limit, strlen(limit))) fail_msg("%s", err.message);

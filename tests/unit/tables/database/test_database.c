@@ -167,7 +167,7 @@ static void cells(void **state) {
         assert_int_equal(pith__csv_next(&s, &cell), wanted[i].after);
         assert_true(pith__str_is(cell, wanted[i].text));
     }
-    assert_true(s.p == s.end);
+    assert_true(s.at == s.end);
     s = pith__csv_begin(PITH_STR("\"a\"b"), ',');
     assert_int_equal(pith__csv_next(&s, &cell), PITH_CSV_FAULT);
     s = pith__csv_begin(PITH_STR("\"a"), ',');

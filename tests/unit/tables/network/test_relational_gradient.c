@@ -233,7 +233,7 @@ static void check_gradient(pith_database *db, uint32_t table, const char *column
     assert_true(pith__network_run(answers, d, losses, &n, r, &target, &pack, &options, slots, NULL,
                                   &arena));
     plain p = { &n, &pack, r, &target, calloc(n.size, sizeof *p.w) };
-    for (size_t i = 0; i < n.size; i++) p.w[i] = n.w[i];
+    for (size_t i = 0; i < n.size; i++) p.w[i] = n.weights[i];
     const double loss = plain_loss(plain_answers, &p);
     assert_true(fabs(loss - losses[0] - losses[1] - losses[2]) <= 1e-5 * loss);
     for (int i = 0; i < 3 * target.outputs; i++)

@@ -259,7 +259,7 @@ static int layer_places(place *places, const pith__network *n, int index) {
     return count;
 }
 
-/* The gradient of what the layer reads, into d_x; that of its parameters goes to w->d. */
+/* The gradient of what the layer reads, into d_x; that of its parameters goes to w->gradient. */
 static void run_layer(float *d_x, pith__network_work *w, int index, const float *x,
                       const float *d_y) {
     const pith__network *n = w->network;
@@ -339,7 +339,8 @@ static void check_layer(pith__network *n, int index, uint64_t *state) {
     for (int i = 0; i < l->outputs; i++) weights[i] = d_y[i] = (float)draw(state);
     at = read;
     for (int i = 0; i < count; i++)
-        for (int k = 0; k < places[i].count; k++) x[at++] = n->w[places[i].offset + (size_t)k];
+        for (int k = 0; k < places[i].count; k++)
+            x[at++] = n->weights[places[i].offset + (size_t)k];
     assert_int_equal(at, l->numbers);
     memset(d, 0, sizeof d);
     l->backward(d, x, weights);
@@ -348,7 +349,8 @@ static void check_layer(pith__network *n, int index, uint64_t *state) {
     assert_false(w.failed);
     at = read;
     for (int i = 0; i < count; i++)
-        for (int k = 0; k < places[i].count; k++) d_given[at++] = w.d[places[i].offset + (size_t)k];
+        for (int k = 0; k < places[i].count; k++)
+            d_given[at++] = w.gradient[places[i].offset + (size_t)k];
     for (int i = 0; i < l->numbers; i++) most = fmax(most, fabs(d[i]));
     for (int i = 0; i < l->numbers; i++)
         if (fabs(d_given[i] - d[i]) > 1e-4 * fmax(fabs(d[i]), 0.01 * most))
@@ -368,7 +370,7 @@ static void backward_passes(void **unused) {
     assert_int_equal(pith__network_make(&n, &shape, 3, &arena, &err), PITH_OK);
     for (int i = 0; i < n.parameter_count; i++)
         for (int k = 0; n.parameters[i].kind == PITH_PARAMETER_ONES && k < DIM; k++)
-            n.w[n.parameters[i].offset + (size_t)k] += (float)(0.5 * draw(&state));
+            n.weights[n.parameters[i].offset + (size_t)k] += (float)(0.5 * draw(&state));
     pith__network_pack(&n);
     for (int round = 0; round < 3; round++) {
         uint32_t keys = 0;

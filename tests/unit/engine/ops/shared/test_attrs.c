@@ -232,14 +232,14 @@ static void lists_of_names_and_floats_are_held_to_their_rules(void **state) {
     fixture *f = *state;
     static const pith__op op = { .name = "Relu",
                                  .attrs = "rate float 0..1; rates floats ..2; names strings a|b" };
-    pith__attr attr = { .name = PITH_STR("rate"), .kind = PITH_ATTR_FLOAT, .f = 1 };
+    pith__attr attr = { .name = PITH_STR("rate"), .kind = PITH_ATTR_FLOAT, .real = 1 };
     pith__node *made = node(f, "", "Relu", 14);
     made->attrs = &attr;
     made->attr_count = 1;
     assert_int_equal(pith__attrs_check(made, &op, false, &f->err), PITH_OK);
-    attr.f = NAN;
+    attr.real = NAN;
     assert_int_equal(pith__attrs_check(made, &op, false, &f->err), PITH_ERR_ARGUMENT);
-    attr.f = 1.5f;
+    attr.real = 1.5f;
     assert_int_equal(pith__attrs_check(made, &op, false, &f->err), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(f->err.message, "attribute 'rate' is 1.5, expected 0 to 1"));
     attr = (pith__attr){ PITH_STR("rates"), PITH_ATTR_FLOATS, .count = 2,
@@ -260,7 +260,7 @@ static void missing_and_double_attributes_are_refused(void **state) {
     concat->opset = 1; /* when it had a default */
     accepted(f, concat);
     pith__attr twice[] = { { .name = PITH_STR("axis"), .kind = PITH_ATTR_INT },
-                           { .name = PITH_STR("axis"), .kind = PITH_ATTR_INT, .i = 1 } };
+                           { .name = PITH_STR("axis"), .kind = PITH_ATTR_INT, .integer = 1 } };
     concat->attrs = twice;
     concat->attr_count = 2;
     refused(f, concat, "attribute 'axis' is given twice");
