@@ -30,21 +30,6 @@ typedef struct pith_embed_stats {
     uint64_t texts_done;    /* set by each call: the first texts_done texts have their vectors */
 } pith_embed_stats;
 
-/* A text as tokens, which are fed as they are: nothing is added in front or behind, and nothing is
- * cut. A plain value: it never grows. */
-typedef struct pith_token_ids {
-    const int32_t *ids;      /* [count], each in the vocabulary */
-    const int32_t *type_ids; /* [count], token_type_ids; NULL: all are 0 */
-    size_t count;            /* at most as many as the model has positions */
-} pith_token_ids;
-
-/* How one text of a call went. A plain value: it never grows. */
-typedef struct pith_text_result {
-    pith_status status; /* PITH_OK, or why this text has no result */
-    uint32_t tokens;    /* fed to the model, the prompt and special tokens included */
-    uint32_t left_out;  /* tokens that were cut off */
-} pith_text_result;
-
 typedef enum pith_preference {
     PITH_PREFER_THROUGHPUT = 0, /* each thread runs texts of its own */
     PITH_PREFER_LATENCY = 1     /* all threads share the work on a few texts, and windows hold at
@@ -72,22 +57,18 @@ typedef struct pith_batching {
  * of "texts". The vectors of the first stats->texts_done texts are valid after an early end. */
 typedef struct pith_embed_options {
     pith_call call;
-    int32_t max_length;        /* tokens at which a text is cut, special tokens included; 0: the
-                                   model's own limit. The number of the model's positions always
-                                   limits it. */
-    int32_t batch_tokens;      /* tokens that one thread runs at once; 0: 128 to 512, chosen by the
-                                   size of L2. Changes speed and memory, never a vector. */
-    int32_t pooling;           /* a pith_pooling: how the vectors of a text's tokens become one */
-    int32_t normalize;         /* a pith_choice: whether vectors are scaled to length 1 (L2) */
-    int32_t dim;               /* keep the first dim components, then normalise; 0: keep all */
-    pith_embed_stats *stats;   /* receives the counts; NULL: not needed */
-    pith_text_result *results; /* [count], the caller's: receives how each text went. A bad text
-                                   then does not end the call: its row is NaN. NULL: it does */
-    pith_error *failures;      /* [count], the caller's, with results: receives what is wrong with
-                                   each text, code PITH_OK for the others. NULL: not needed */
-    const char *prompt_name;   /* name of a prompt in config_sentence_transformers.json, which is
-                                   put before each text; NULL: the file's default prompt; "":
-                                   none */
+    int32_t max_length;      /* tokens at which a text is cut, special tokens included; 0: the
+                                model's own limit. The number of the model's positions always
+                                limits it. */
+    int32_t batch_tokens;    /* tokens that one thread runs at once; 0: 128 to 512, chosen by the
+                                size of L2. Changes speed and memory, never a vector. */
+    int32_t pooling;         /* a pith_pooling: how the vectors of a text's tokens become one */
+    int32_t normalize;       /* a pith_choice: whether vectors are scaled to length 1 (L2) */
+    int32_t dim;             /* keep the first dim components, then normalise; 0: keep all */
+    pith_embed_stats *stats; /* receives the counts; NULL: not needed */
+    const char *prompt_name; /* name of a prompt in config_sentence_transformers.json, which is
+                                put before each text; NULL: the file's default prompt; "":
+                                none */
     const pith_batching *batching; /* NULL: the defaults */
 } pith_embed_options;
 
@@ -125,14 +106,6 @@ PITH_API pith_status pith_embed_predict(pith_memory_need *need, const pith_model
  * threads may call this on one model at once. */
 PITH_API pith_status pith_embed(float *vectors, const pith_model *model, const pith_str *texts,
                                 size_t count, const pith_embed_options *options, pith_error *err);
-
-/* The same for texts that are tokens already: those of pith_tokenize with the model's tokenizer, or
- * of a tokenizer of the host's own. options->prompt_name must be NULL and options->max_length 0. An
- * id that is not in the vocabulary, and a row of more tokens than the model has positions, is
- * PITH_ERR_ARGUMENT, of that text. */
-PITH_API pith_status pith_embed_tokens(float *vectors, const pith_model *model,
-                                       const pith_token_ids *texts, size_t count,
-                                       const pith_embed_options *options, pith_error *err);
 
 #ifdef __cplusplus
 }

@@ -118,15 +118,6 @@ typedef struct pith_encode_memory {
 PITH_API pith_status pith_encode_into(pith_encoded *encoded, const pith_encode_memory *memory,
                                       const pith_model *model, const pith_str *texts, size_t count,
                                       const pith_encode_options *options, pith_error *err);
-/* As both, for texts that are tokens already; see pith_embed_tokens. */
-PITH_API pith_status pith_encode_tokens(pith_encoded **encoded, const pith_model *model,
-                                        const pith_token_ids *texts, size_t count,
-                                        const pith_encode_options *options, pith_error *err);
-PITH_API pith_status pith_encode_tokens_into(pith_encoded *encoded,
-                                             const pith_encode_memory *memory,
-                                             const pith_model *model, const pith_token_ids *texts,
-                                             size_t count, const pith_encode_options *options,
-                                             pith_error *err);
 /* Frees the results of pith_encode; NULL is allowed. */
 PITH_API void pith_encoded_free(pith_encoded *encoded);
 

@@ -14,25 +14,6 @@ extern "C" {
 
 typedef struct pith_model pith_model;
 
-struct pith_operator; /* pith/op.h */
-
-/* A pair of strings. A plain value: it never grows. */
-typedef struct pith_metadata {
-    const char *key, *value;
-} pith_metadata;
-
-/* Settings of a device of pith_open_options.devices. */
-typedef struct pith_device_settings {
-    size_t size;
-    const char *name;    /* as in devices: "cuda", or "cuda:1" if the list has more than one */
-    int32_t ordinal;     /* which of its kind */
-    size_t memory_limit; /* bytes of its memory that the model may hold; 0: no limit */
-    const pith_metadata *options; /* [option_count] settings that the device knows */
-    size_t option_count;
-} pith_device_settings;
-
-#define PITH_DEVICE_SETTINGS_INIT PITH_SIZED_INIT(pith_device_settings)
-
 enum {
     PITH_OPEN_COPY = 1u << 0,          /* read the files instead of mapping them; other processes
                                           may then change or truncate them while the model is
@@ -111,12 +92,6 @@ typedef struct pith_open_options {
                             Each is told to the log and counted. An operator that no device of the
                             list takes is an error, so cpu should stand last. "auto": all devices of
                             this build. NULL: the same, but a device that fails is an error. */
-    const pith_device_settings *device_settings; /* [device_settings_count] */
-    size_t device_settings_count;
-    const struct pith_operator *const *operators; /* [operator_count] operators that this model has
-                                                     besides those of pith_register_op. They are
-                                                     copied. */
-    size_t operator_count;
     const pith_runtime_options *runtime_options; /* of the runtimes "ort" and "auto"; NULL: the
                                                     defaults. Not kept. */
     int32_t inter_op_threads; /* threads that work on independent branches of the graph at the same
@@ -154,13 +129,9 @@ PITH_API pith_status pith_model_locate(char *path, size_t size, const char *name
 PITH_API pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size,
                                             const pith_open_options *options, pith_error *err);
 
-/* Gives up a reference to the model; NULL is allowed. The model is freed with the last one.
- * pith_model_open gives the caller one; pith_model_share gives one more; sessions, session pools and
- * queues hold one each while they exist. A call that is running needs a reference of its own.
- * Thread-safe. */
+/* Frees the model; NULL is allowed. Destroy its sessions first. No call on the model may be
+ * running. */
 PITH_API void pith_model_close(pith_model *model);
-/* Returns the model, with one more reference. Thread-safe. */
-PITH_API pith_model *pith_model_share(const pith_model *model);
 
 /* Returns the bytes that the model, its sessions and its running calls hold now. Mapped files do
  * not count. *peak, if peak is not NULL, is set to the most they have held so far. Thread-safe. */
@@ -169,25 +140,6 @@ PITH_API size_t pith_model_bytes(const pith_model *model, size_t *peak);
 /* Frees the buffers that the model and its tokenizer keep for later calls. Call it before the host
  * goes idle. A long pith_embed frees its own buffers already. Thread-safe. */
 PITH_API void pith_model_trim(const pith_model *model);
-
-/* What the file of a network says of itself. The strings belong to the model; "" if the file says
- * nothing. */
-typedef struct pith_model_info {
-    size_t size;
-    const char *producer, *producer_version; /* the program that wrote it */
-    const char *domain, *graph, *doc;        /* doc_string of the model */
-    int64_t version;                         /* model_version */
-    int64_t ir_version, opset;               /* opset: of ai.onnx, as written; 0: no ONNX file */
-    const pith_metadata *metadata; /* [metadata_count] metadata_props, in the order of the file;
-                                      pith_model_export keeps them */
-    size_t metadata_count;
-} pith_model_info;
-
-#define PITH_MODEL_INFO_INIT PITH_SIZED_INIT(pith_model_info)
-
-/* Fills a struct that was initialised with PITH_MODEL_INFO_INIT. Thread-safe. */
-PITH_API pith_status pith_model_report(pith_model_info *info, const pith_model *model,
-                                       pith_error *err);
 
 /* Tells which runtime runs the model, and why; report->size must be set. Thread-safe. */
 PITH_API pith_status pith_model_runtime(pith_runtime_report *report, const pith_model *model,

@@ -25,8 +25,6 @@ typedef struct pith_score_options {
     int32_t batch_tokens; /* tokens that one thread runs at once; 0: chosen by the size of L2 */
     int32_t activation;   /* a pith_activation */
     pith_embed_stats *stats;       /* receives the counts; NULL: not needed */
-    pith_text_result *results;     /* as in pith_embed_options; the score of a bad text is NaN */
-    pith_error *failures;          /* as in pith_embed_options */
     const pith_batching *batching; /* NULL: the defaults */
     const char *instruction;       /* of rerankers that are language models: what makes a document a
                                       good one; NULL: what the model's files say, or the sentence on
@@ -63,13 +61,6 @@ PITH_API pith_status pith_classify(float *scores, const pith_model *model, const
 PITH_API pith_status pith_rerank(float *scores, const pith_model *model, pith_str query,
                                  const pith_str *documents, size_t count,
                                  const pith_score_options *options, pith_error *err);
-
-/* The scores of texts, or of pairs, that are tokens already, special tokens included; see
- * pith_embed_tokens. Of a cross-encoder, pith_label_count is 1 and the scores are those of
- * pith_rerank. */
-PITH_API pith_status pith_classify_tokens(float *scores, const pith_model *model,
-                                          const pith_token_ids *texts, size_t count,
-                                          const pith_score_options *options, pith_error *err);
 
 #ifdef __cplusplus
 }

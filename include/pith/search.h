@@ -122,42 +122,6 @@ PITH_API pith_status pith_search(pith_hit *hits, const pith_search_index *index,
                                  const float *queries, size_t count, size_t k,
                                  const pith_search_options *options, pith_error *err);
 
-/* ---- an index that owns its rows and changes ---- */
-
-/* Where rows come from: pages of a database, lines of a file. next sets *rows to the next rows, as
- * they lie in an index, which stay valid until it is called again, and *ids to their numbers, or to
- * NULL: they are then numbered from 0 on. *count 0: there are no more. A plain value: it never
- * grows. */
-typedef struct pith_row_source {
-    pith_status (*next)(void *user, const void **rows, const int64_t **ids, size_t *count,
-                        pith_error *err);
-    void *user; /* passed to next */
-} pith_row_source;
-
-/* Makes an index of the rows of a source, which it copies. The index can change and be saved. ids
- * must differ. Otherwise as pith_search_index_create. */
-PITH_API pith_status pith_search_index_build(pith_search_index **index,
-                                             const pith_row_source *source, size_t dim,
-                                             const pith_search_index_options *options,
-                                             pith_error *err);
-/* Adds rows to an index that owns its rows; ids as in pith_row_source. An id that is there already
- * gets the new row. After an error the index is unchanged. No search may be running. */
-PITH_API pith_status pith_search_index_add(pith_search_index *index, const void *rows,
-                                           const int64_t *ids, size_t count, pith_error *err);
-/* Removes rows by their ids, and sets *removed to the number of those that were there; removed may
- * be NULL. No search may be running. */
-PITH_API pith_status pith_search_index_remove(pith_search_index *index, size_t *removed,
-                                              const int64_t *ids, size_t count, pith_error *err);
-/* Writes an index that owns its rows, its first pass included, so that it opens by mapping. */
-PITH_API pith_status pith_search_index_save(const pith_search_index *index,
-                                            const pith_writer *writer, pith_error *err);
-/* Maps what pith_search_index_save wrote. The file must stay as it is until the index is destroyed.
- * Of the options the call context is used, and first_pass, which must be that of the file or 0. The
- * index cannot change: PITH_ERR_ARGUMENT. */
-PITH_API pith_status pith_search_index_open(pith_search_index **index, const char *path,
-                                            const pith_search_index_options *options,
-                                            pith_error *err);
-
 #ifdef __cplusplus
 }
 #endif

@@ -11,23 +11,21 @@
 extern "C" {
 #endif
 
-/* An input or output of a model. It belongs to the model, with its strings and arrays, and is valid
- * until the model is closed. Later versions may add members at its end. */
+/* An input or output of a model. It belongs to the model, with its strings, and is valid until the
+ * model is closed. Later versions may add members at its end. */
 typedef struct pith_port {
     size_t size;
     const char *name;
-    int32_t dtype;                /* a pith_dtype, or PITH_SEQUENCE or PITH_NONE (an optional) */
-    int32_t rank;                 /* number of dimensions; -1: unknown */
-    int64_t dims[PITH_MAX_RANK];  /* the declared sizes; -1: any size. A run also accepts inputs of
+    int32_t dtype;               /* a pith_dtype, or PITH_SEQUENCE or PITH_NONE (an optional) */
+    int32_t rank;                /* number of dimensions; -1: unknown */
+    int64_t dims[PITH_MAX_RANK]; /* the declared sizes; -1: any size. A run also accepts inputs of
                                     other sizes. */
-    const char *shape;            /* the shape as text, such as "[batch, sequence]"; "?" if the rank
+    const char *shape;           /* the shape as text, such as "[batch, sequence]"; "?" if the rank
                                     is unknown */
-    int32_t item_dtype;           /* dtype of the tensors in a sequence or optional; PITH_MAP_I64 or
+    int32_t item_dtype;          /* dtype of the tensors in a sequence or optional; PITH_MAP_I64 or
                                     PITH_MAP_STRING: it is a sequence of maps, or a map, which has
                                     dims[0] 2; 0 for a tensor */
-    int32_t optional;             /* 1: the input has a default and may be left out */
-    const char *const *dim_names; /* [rank]: the symbol of each dimension, such as "batch"; "" for a
-                                     number, and where the file gives none */
+    int32_t optional;            /* 1: the input has a default and may be left out */
 } pith_port;
 
 /* The inputs and outputs of a model, in its own order; NULL if there is none of this index.
@@ -50,10 +48,6 @@ PITH_API void pith_session_destroy(pith_session *session);
 
 typedef struct pith_run_options {
     pith_call call;
-    const char *const *output_names; /* [output_count]: the outputs that are wanted, in the order of
-                                        the results; only what they need is computed. NULL: all, in
-                                        the model's order */
-    size_t output_count;
 } pith_run_options;
 
 #define PITH_RUN_OPTIONS_INIT PITH_OPTIONS_INIT(pith_run_options)
@@ -61,7 +55,7 @@ typedef struct pith_run_options {
 /* Runs the model once.
  *   - inputs: pith_tensor[input_count]; names[i] is the name of inputs[i]. The call only reads
  *     them.
- *   - outputs: one pith_tensor for each output that is wanted. Their data
+ *   - outputs: pith_tensor[pith_model_output_count(model)], filled in the model's order. Their data
  *     belongs to the session and is valid until its next run or its end; that of bound outputs is
  *     the caller's.
  *   - Inputs that were bound may be left out. One that is given takes the place of a bound one in
@@ -75,19 +69,6 @@ PITH_API pith_status pith_session_run(pith_session *session, pith_tensor *output
                                       const char *const *names, const pith_tensor *inputs,
                                       size_t input_count, const pith_run_options *options,
                                       pith_error *err);
-
-/* ---- runs without a session ---- */
-
-/* Runs the model once, as pith_session_run does, with a session that the model keeps for such calls
- * (pith_open_options.sessions). Any number of threads may call this at once. The caller owns the
- * outputs and frees each with pith_tensor_free; call.allocator is theirs. After an error there is
- * none. */
-PITH_API pith_status pith_model_run(pith_tensor *outputs, const pith_model *model,
-                                    const char *const *names, const pith_tensor *inputs,
-                                    size_t input_count, const pith_run_options *options,
-                                    pith_error *err);
-/* Frees what pith_model_run put into a tensor, and sets it to zeros. NULL and zeros are allowed. */
-PITH_API void pith_tensor_free(pith_tensor *tensor);
 
 /* ---- bound tensors: memory of the caller that many runs use ---- */
 

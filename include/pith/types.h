@@ -19,7 +19,7 @@ extern "C" {
 #define PITH_VERSION_MINOR 2
 #define PITH_VERSION_PATCH 0
 
-/* Returns the version, such as "0.1.0". */
+/* Returns the version, such as "0.2.0". */
 PITH_API const char *pith_version(void);
 
 /* ---- status and errors ---- */
@@ -155,7 +155,7 @@ typedef struct pith_str {
  * demand. Thread-safe. */
 PITH_API size_t pith_text_valid(pith_str text);
 
-/* A dense row-major array. A plain value: it never grows. 4-bit and 2-bit elements are packed, the first one in the low bits of a
+/* A dense row-major array. 4-bit and 2-bit elements are packed, the first one in the low bits of a
  * byte. For PITH_STRING, data is pith_str[]. */
 typedef struct pith_tensor {
     void *data;
@@ -163,10 +163,6 @@ typedef struct pith_tensor {
     int32_t dtype;               /* a pith_dtype */
     int32_t rank;                /* 0 for a scalar */
     int64_t dims[PITH_MAX_RANK]; /* the sizes; only the first rank of them have a meaning */
-    int32_t device;              /* where data lies: 0: in the host's memory; n: in that of the n-th
-                                    device of the model's list (pith_open_options.devices) */
-    void *stream;                /* of the device: data is ready when this stream gets there; NULL:
-                                    it is ready */
 } pith_tensor;
 
 #ifdef __cplusplus

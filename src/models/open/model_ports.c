@@ -36,6 +36,7 @@ pith_status pith__model_make_ports(pith_port **ports, pith_model *m, pith__value
         }
         if (type->rank >= 0)
             pith__shape_text(m->graph->dims, sizes, type->rank, shape, sizeof shape);
+        port->size = sizeof *port;
         port->name = pith__arena_str(&m->arena, v->name).data;
         port->shape = pith__arena_str(&m->arena, pith__str_of(shape)).data;
         port->dtype = v->type.dtype ? v->type.dtype : declared->dtype;

@@ -228,6 +228,7 @@ static pith_port *save_read_ports(pith__bytes_in *in, pith__arena *arena, size_t
     pith_port *ports = save_read_array(in, arena, &count, 16, sizeof *ports);
     for (size_t i = 0; i < count; i++) {
         if (in->status) break;
+        ports[i].size = sizeof *ports;
         ports[i].name = save_read_text(in, arena).data;
         ports[i].shape = save_read_text(in, arena).data;
         ports[i].dtype = (int32_t)pith__get_below(in, PITH_NONE + 1, "an unknown dtype");
