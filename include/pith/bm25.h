@@ -67,8 +67,8 @@ typedef struct pith_bm25_rows {
 
 /* Makes the vectors of texts, as documents or as queries (a pith_role). call: NULL is allowed; of
  * it threads, the three ways to end a call, and progress ("texts") have an effect. The caller frees
- * the rows. A text that is not UTF-8 gives PITH_ERR_ARGUMENT, and the message names its index. A row
- * does not depend on the other texts or on the number of threads. */
+ * the rows. A text that is not UTF-8 gives PITH_ERR_ARGUMENT, and the message names its index. A
+ * row does not depend on the other texts or on the number of threads. */
 PITH_API pith_status pith_bm25_encode(pith_bm25_rows *rows, const pith_bm25 *bm25,
                                       const pith_str *texts, size_t count, int32_t role,
                                       const pith_call *call, pith_error *err);

@@ -26,7 +26,9 @@ typedef struct pith_call {
                         process may use. Work that one thread does ignores it. */
     int32_t reserved; /* 0 */
     /* Three ways to end a call early. It returns within 50 ms; handles stay usable, and what had
-     * been finished before stays valid where the function says so. */
+     * been finished before stays valid where the function says so. Not ended within are the step
+     * of a custom operator and the decoding of one picture; steps of TopK, Unique and LSTM on tens
+     * of millions of elements end late. */
     uint64_t deadline_ns;        /* a time of pith_clock_now: the call then ends with
                                    PITH_ERR_DEADLINE. 0: none */
     const volatile int *cancel;  /* any thread, or a signal's handler, may set it to non-zero: the
@@ -35,12 +37,13 @@ typedef struct pith_call {
                                     non-zero ends the call with PITH_ERR_CANCELLED. It must not
                                     call the library. NULL: nobody is asked. While a host's pool
                                     (pith_executor) has the calling thread, only in parts that it
-                                    runs there. A step of a custom operator, and the decoding of one
-                                    picture, are not ended within */
+                                    runs there */
     void (*progress)(void *user, const char *what, uint64_t done, uint64_t total); /* told how far
-                                    long work is, on the calling thread: `what` names the step, such
-                                    as "weights", and is valid during the call; total 0: not known.
-                                    Calls of less than a second may tell nothing. NULL: nobody is */
+                                    the call is, on the calling thread: `what` names what is
+                                    counted, such as "texts", and is valid during the call; total 0:
+                                    not known. Only calls whose options say so tell: those that open
+                                    or check a model, take texts or pictures, or work on tables.
+                                    Short calls may tell nothing. NULL: nobody is told */
     void *user;                      /* passed to stop and progress */
     const pith_log *log;             /* receives warnings; NULL: they are dropped */
     struct pith_profile *profile;    /* records steps and phases; NULL: nothing is recorded */

@@ -54,8 +54,8 @@ typedef enum pith_face_score {
  * FaceDetectorYN. */
 #define PITH_DETECT_OWN_SIZE (-1)
 
-/* Of the call context all but log has an effect; progress tells of "pictures", and allocator is that
- * of the faces and must outlive them. */
+/* Of the call context all but log has an effect; progress tells of "pictures", and allocator is
+ * that of the faces and must outlive them. */
 typedef struct pith_detect_options {
     pith_call call;
     float score_threshold; /* faces with a lower score are left out; at most 1. 0: 0.9; a negative

@@ -53,8 +53,9 @@ typedef struct pith_batching {
 
 #define PITH_BATCHING_INIT PITH_SIZED_INIT(pith_batching)
 
-/* Of the call context all but log and allocator has an effect, which are the model's; progress tells
- * of "texts". The vectors of the first stats->texts_done texts are valid after an early end. */
+/* Of the call context all but log and allocator has an effect, which are the model's; progress
+ * tells of "texts". The vectors of the first stats->texts_done texts are valid after an early end.
+ */
 typedef struct pith_embed_options {
     pith_call call;
     int32_t max_length;      /* tokens at which a text is cut, special tokens included; 0: the

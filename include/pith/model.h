@@ -38,8 +38,8 @@ enum {
     PITH_OPEN_INNER = 1u << 7          /* every named value of an .onnx file's graph that a node
                                           gives, and that is a tensor of numbers, is an output, in
                                           the order of nodes. Also on ONNX Runtime. With
-                                          PITH_OPTIMIZATION_NONE only; such a model takes no texts. For
-                                          finding where two runtimes begin to differ. */
+                                          PITH_OPTIMIZATION_NONE only; such a model takes no texts.
+                                          For finding where two runtimes begin to differ. */
 };
 
 #define PITH_OPTIMIZATION_NONE (-1)

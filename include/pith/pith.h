@@ -17,7 +17,8 @@
  *   - The library prints nothing, never ends the process and keeps no thread-local state. It leaves
  *     errno, signals and the floating-point mode of the caller as they were.
  *   - A build that was made without something (docs/selective-build.md) refuses what needs it or
- *     asks for it by an option with PITH_ERR_UNSUPPORTED; the message names what to add to the build.
+ *     asks for it by an option with PITH_ERR_UNSUPPORTED; the message names what to add to the
+ *     build.
  *   - Text is UTF-8 with a length in bytes; it may hold NUL bytes. */
 #ifndef PITH_PITH_H
 #define PITH_PITH_H

@@ -46,6 +46,7 @@ PITH_API pith_status pith_session_create(pith_session **session, const pith_mode
 /* Frees the session; NULL is allowed. */
 PITH_API void pith_session_destroy(pith_session *session);
 
+/* Of the call context threads, profile and the three ways to end a call have an effect. */
 typedef struct pith_run_options {
     pith_call call;
 } pith_run_options;

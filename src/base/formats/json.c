@@ -155,7 +155,7 @@ void pith__json_array(pith__json *j) {
 enum { JSON_LOOK = 1 << 16 };
 
 static void json_look(pith__json *j) {
-    j->look = j->end - j->p > JSON_LOOK ? j->p + JSON_LOOK : j->end;
+    j->look = j->end - j->at > JSON_LOOK ? j->at + JSON_LOOK : j->end;
     if (!j->failed && pith__stop_check(j->stop, j->err)) j->failed = true;
 }
 
@@ -163,7 +163,7 @@ static void json_look(pith__json *j) {
  */
 static bool next_member(pith__json *j, char close) {
     unsigned char c = next_char(j);
-    if (j->stop && j->p >= j->look) json_look(j);
+    if (j->stop && j->at >= j->look) json_look(j);
     if (j->failed) return false;
     assert(j->depth > 0 && j->stack[j->depth - 1].is_object == (close == '}'));
     if (c == (unsigned char)close) {

@@ -48,7 +48,7 @@ void pith__scan_look(pith__syntax_scan *s) {
     if (s->failed || !pith__stop_asked(s->stop)) return;
     s->code = pith__stop_check(s->stop, s->err);
     s->failed = true;
-    s->p = s->end;
+    s->at = s->end;
 }
 
 /* Passes over blanks and comments. 0 stands for the end and for a byte 0, which callers tell apart
