@@ -192,6 +192,8 @@ PITH_API pith_status pith_image_process(float *pixel_values, const pith_image_pr
 
 /* ---- vectors ---- */
 
+/* Of the call context all but log and allocator has an effect, which are the model's; progress
+ * tells of "pictures". */
 typedef struct pith_embed_images_options {
     pith_call call;
     int32_t pooling;   /* a pith_pooling. PITH_POOLING_MODEL: what the model pools itself

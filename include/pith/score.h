@@ -20,11 +20,11 @@ typedef enum pith_activation {
 /* The call context is as in pith_embed_options. */
 typedef struct pith_score_options {
     pith_call call;
-    int32_t max_length;   /* tokens at which a text, or a pair of texts together, is cut; 0: the
-                             model's own limit */
-    int32_t batch_tokens; /* tokens that one thread runs at once; 0: chosen by the size of L2 */
-    int32_t activation;   /* a pith_activation */
-    pith_embed_stats *stats;       /* receives the counts; NULL: not needed */
+    int32_t max_length;      /* tokens at which a text, or a pair of texts together, is cut; 0: the
+                                model's own limit */
+    int32_t batch_tokens;    /* tokens that one thread runs at once; 0: chosen by the size of L2 */
+    int32_t activation;      /* a pith_activation */
+    pith_embed_stats *stats; /* receives the counts; NULL: not needed */
     const pith_batching *batching; /* NULL: the defaults */
     const char *instruction;       /* of rerankers that are language models: what makes a document a
                                       good one; NULL: what the model's files say, or the sentence on

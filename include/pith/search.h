@@ -65,10 +65,10 @@ typedef struct pith_search_index_options {
     int32_t first_pass; /* a pith_first_pass; only for rows of f32 and f16, and not with
                            PITH_METRIC_MAXSIM */
     size_t row_bytes;   /* bytes from one row to the next; 0: rows follow each other without gaps */
-    const int64_t *offsets;          /* for PITH_METRIC_MAXSIM: document i has the rows from
-                                        offsets[i] up to, without, offsets[i + 1]. The first offset
-                                        is 0, the last one is the number of rows. Not copied. */
-    size_t documents;                /* number of documents; there is one offset more */
+    const int64_t *offsets; /* for PITH_METRIC_MAXSIM: document i has the rows from
+                               offsets[i] up to, without, offsets[i + 1]. The first offset
+                               is 0, the last one is the number of rows. Not copied. */
+    size_t documents;       /* number of documents; there is one offset more */
 } pith_search_index_options;
 
 #define PITH_SEARCH_INDEX_OPTIONS_INIT PITH_OPTIONS_INIT(pith_search_index_options)

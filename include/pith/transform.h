@@ -45,6 +45,7 @@ typedef enum pith_calibration {
                                          without */
 } pith_calibration;
 
+/* Of the context, progress tells of the "steps" of opening, and profile records its phases. */
 typedef struct pith_quantize_model_options {
     pith_call call;
     int32_t scheme;       /* a pith_quantize_scheme */
@@ -127,7 +128,7 @@ PITH_API pith_status pith_model_quantize(const char *model,
 
 /* ---- fewer and faster operators ---- */
 
-/* Of the context, progress has no effect; profile records the phases of opening. */
+/* Of the context, progress tells of the "steps" of opening, and profile records its phases. */
 typedef struct pith_optimize_options {
     pith_call call;
     int32_t level;    /* 0: 3. 1: constants folded, equal nodes and constants shared, what nothing

@@ -1,7 +1,8 @@
 /* writer.h - bytes for the writer of the caller (pith/call.h), and whether he could take them.
  *
  * Code that puts text together piece by piece need not look at each piece: after the first one that
- * could not be written, the writer is not called again, and pith__out_status tells it at the end. */
+ * could not be written, the writer is not called again, and pith__out_status tells it at the end.
+ */
 #ifndef PITH_BASE_WRITER_H
 #define PITH_BASE_WRITER_H
 

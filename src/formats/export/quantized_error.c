@@ -20,13 +20,15 @@ static float error_rounded(const pith__weight_codes *c, int64_t i, int64_t j) {
 
 static double error_of_weight(const pith__quantized_weight *w, pith__stop *stop) {
     double off = 0, all = 0;
-    for (int64_t j = 0; j < w->source.n && !pith__stop_asked(stop); j++)
+    for (int64_t j = 0; j < w->source.n; j++) {
+        if (pith__stop_asked(stop)) break;
         for (int64_t i = 0; i < w->source.k; i++) {
             const double x = (double)error_original(&w->source, i, j),
                          d = (double)error_rounded(&w->codes, i, j) - x;
             off += d * d;
             all += x * x;
         }
+    }
     return all > 0 ? off / all : 0;
 }
 

@@ -241,9 +241,11 @@ static void detect_rows_part(void *context, size_t part, int worker) {
         if (d->status[part]) return;
     }
     const int32_t last = part + 1 == d->parts ? (int32_t)s->whole_height : end;
-    if (d->planes)
-        for (int32_t y = begin; y < last && (y % 64 || !pith__stop_asked(d->stop)); y++)
-            detect_lay_row(d, pixels, y);
+    if (!d->planes) return;
+    for (int32_t y = begin; y < last; y++) {
+        if (y % 64 == 0 && pith__stop_asked(d->stop)) return;
+        detect_lay_row(d, pixels, y);
+    }
 }
 
 /* Fewer bytes than this are not worth waking another thread. */

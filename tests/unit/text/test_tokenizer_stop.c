@@ -40,7 +40,7 @@ static int32_t ask(void *user) {
 #define LEVEL "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\"," WORDS "}"
 #define PAIRS                                                                                      \
     "\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\"," WORDS ",\"merges\":[\"a b\",\"\\u2581 "     \
-                                                             "a\"]}"
+    "a\"]}"
 #define PAIRS_OF_WORDS                                                                             \
     "\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\",\"end_of_word_suffix\":\"\",\"ignore_"        \
     "merges\":"                                                                                    \

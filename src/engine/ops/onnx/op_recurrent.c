@@ -268,8 +268,7 @@ static pith_status recurrent_run(pith__run *r) {
                  *h0 = recurrent_optional(&w, r, 5);
     const double *c0 = recurrent_optional(&w, r, 6), *peep = recurrent_optional(&w, r, 7);
     double *y = r->out_count > 0 ? w.out[0] : NULL, *y_h = r->out_count > 1 ? w.out[1] : NULL;
-    double *y_c = r->out_count > 2 ? w.out[2] : NULL;
-    double *rows = w.rest;
+    double *y_c = r->out_count > 2 ? w.out[2] : NULL, *rows = w.rest;
     static void (*const steps_of[])(const row *, const double *) = {
         [RNN] = recurrent_step_rnn, [GRU] = recurrent_step_gru, [LSTM] = recurrent_step_lstm
     };

@@ -102,7 +102,8 @@ static void attend_span(const pith__attend *a, int64_t b, int64_t i, int64_t *be
         const pith__attend *a = j->a;                                                              \
         T *out = a->scores ? (T *)a->scores + (b * a->heads + h) * a->rows * a->keys : NULL;       \
         T scale = (T)a->scale, cap = (T)a->softcap;                                                \
-        for (int64_t i = 0; i < a->rows && !pith__stop_asked(j->stop); i++) {                      \
+        for (int64_t i = 0; i < a->rows; i++) {                                                    \
+            if (pith__stop_asked(j->stop)) return;                                                 \
             T *row = scores + i * j->stride;                                                       \
             size_t bytes = (size_t)a->keys * sizeof *row;                                          \
             int64_t keys = a->keys;                                                                \
@@ -147,7 +148,8 @@ DEFINE_ROWS(double, f64, PITH_F64)
 /* The rows of a product; the rest is left out if the run must stop. */
 enum { ROWS = 48 };
 static void attend_product(const job *j, const pith__gemm *g) {
-    for (int64_t m0 = 0, m1; m0 < g->m && !pith__stop_asked(j->stop); m0 = m1) {
+    for (int64_t m0 = 0, m1; m0 < g->m; m0 = m1) {
+        if (pith__stop_asked(j->stop)) return;
         m1 = j->stop && g->m - m0 > ROWS ? m0 + ROWS : g->m;
         j->a->kernels->product.gemm(g, m0, m1, 0, g->n);
     }
@@ -189,7 +191,8 @@ static void attend_run_f32(const job *j, float *scratch, int64_t b, int64_t h, i
 static void attend_product_plain(const job *j, const pith__matmul *m) {
     pith__matmul_fn *product = (pith__matmul_fn *)j->a->kernels->product.plain;
     const int64_t rows = j->a->rows;
-    for (int64_t m0 = 0, m1; m0 < rows && !pith__stop_asked(j->stop); m0 = m1) {
+    for (int64_t m0 = 0, m1; m0 < rows; m0 = m1) {
+        if (pith__stop_asked(j->stop)) return;
         m1 = j->stop && rows - m0 > ROWS ? m0 + ROWS : rows;
         product(m, m0, m1);
     }

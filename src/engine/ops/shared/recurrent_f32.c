@@ -211,7 +211,8 @@ static void recur_steps_part(void *context, size_t part, int worker) {
     const float *packed = (const float *)p->r + d * p->r_size;
     (void)worker;
     if (r0 < r1) {
-        for (int64_t k = j->first; k < j->end && !pith__stop_asked(j->run->exec->stop); k++) {
+        for (int64_t k = j->first; k < j->end; k++) {
+            if (pith__stop_asked(j->run->exec->stop)) return;
             recur_product(p, j->g + own * j->m.all, j->h + own * n, packed, r1 - r0,
                           split ? 2 * n : j->m.all, j->m.all);
             if (split) {
