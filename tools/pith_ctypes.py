@@ -21,7 +21,7 @@ class Error(ctypes.Structure):
 
 class Tensor(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t), ("dtype", ctypes.c_int32), ("rank", ctypes.c_int32),
-                ("dims", ctypes.c_int64 * MAX_RANK), ("device", ctypes.c_int32), ("stream", ctypes.c_void_p)]
+                ("dims", ctypes.c_int64 * MAX_RANK)]
 
 
 class Call(ctypes.Structure):

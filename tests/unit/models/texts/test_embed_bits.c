@@ -137,17 +137,13 @@ static void test_padding(void **state) {
     pith_tensor inputs[3];
     int64_t *const data[] = { ids, mask, types };
     for (int i = 0; i < 3; i++)
-        inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { ROWS, LENGTH }, 0, NULL };
+        inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { ROWS, LENGTH } };
     if (pith_session_run(padded, &out, names, inputs, 3, NULL, &err)) fail_msg("%s", err.message);
     for (int r = 0; r < ROWS; r++) {
         for (int i = 0; i < 3; i++)
-            inputs[i] = (pith_tensor){ data[i] + r * LENGTH,
-                                       (size_t)lengths[r] * 8,
-                                       PITH_I64,
-                                       2,
-                                       { 1, lengths[r] },
-                                       0,
-                                       NULL };
+            inputs[i] = (pith_tensor){
+                data[i] + r * LENGTH, (size_t)lengths[r] * 8, PITH_I64, 2, { 1, lengths[r] }
+            };
         if (pith_session_run(alone, &one, names, inputs, 3, NULL, &err))
             fail_msg("%s", err.message);
         assert_int_equal(one.dims[1], lengths[r]);

@@ -96,8 +96,7 @@ static void run(pith_tensor *outputs, pith_session *session, const pith_model *m
         names[i] = pith_model_input(model, i)->name;
         int64_t *data = has(names[i], "mask") ? r->mask : has(names[i], "type") ? r->types : r->ids;
         inputs[i] = (pith_tensor){
-            data + at, (size_t)(rows_wanted * count) * 8, PITH_I64, 2, { rows_wanted, count }, 0,
-            NULL
+            data + at, (size_t)(rows_wanted * count) * 8, PITH_I64, 2, { rows_wanted, count }
         };
     }
     if (pith_session_run(session, outputs, names, inputs, n, NULL, &err))
