@@ -86,6 +86,7 @@ static pith__value *older_flattened(pith__new_nodes *m, pith__node *node) {
     const int64_t given = pith__node_int(node, "axis", 1),
                   axis = given < 0 ? given + x->type.rank : given;
     const char *name = pith__arena_str(m->graph->arena, node->op_type).data;
+    if (!name) m->status = pith__fail_memory(m->err, node->op_type.size);
     if (x->type.rank < 0 || !name) return NULL;
     if (axis >= x->type.rank - 1) {
         y = PITH_NEW_NODE(m, name, x);
