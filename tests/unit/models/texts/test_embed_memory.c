@@ -313,8 +313,8 @@ static void test_arenas(void **state) {
 
 #define WRITTEN PITH_BINARY_DIR "/memory.onnx"
 
-/* Rows whose norm has no beta, which EmbedLayerNormalization wants; and a Softmax over two axes,
- * which no opset that is written has. */
+/* Rows whose norm has no beta, which EmbedLayerNormalization wants; a Softmax over two axes, which
+ * no opset that is written has; and a mode that has another name in older opsets. */
 static const char *const written_texts[] = {
     "<ir_version: 8, opset_import: [\"\" : 17]>\n"
     "rows (int64[N,S] ids, int64[N,S] places) => (float[N,S,2] y)\n"
@@ -323,6 +323,9 @@ static const char *const written_texts[] = {
     "  y = LayerNormalization(s, gamma) }\n",
     "<ir_version: 6, opset_import: [\"\" : 11]>\n"
     "softmax (float[N,S,2] x) => (float[N,S,2] y) { y = Softmax<axis = 1>(x) }\n",
+    "<ir_version: 9, opset_import: [\"\" : 20]>\n"
+    "samples (float[N,1,4,4] x, float[N,2,2,2] at) => (float[N,1,2,2] y)\n"
+    "{ y = GridSample<mode = \"linear\">(x, at) }\n",
 };
 
 typedef struct written_way {
