@@ -297,7 +297,7 @@ static bool reduction_holds(const pith__node *node, int32_t opset, char *why, si
 /* What is looked for in a graph, and found. */
 typedef struct opset_look {
     int32_t opset;
-    bool asked;  /* the caller named this opset, so a form that is deprecated in it is taken, too; an
+    bool asked; /* the caller named this opset, so a form that is deprecated in it is taken, too; an
                     opset that is chosen has none of those */
     bool memory; /* it is out */
     char why[128];

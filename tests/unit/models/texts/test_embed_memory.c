@@ -389,12 +389,11 @@ static void write_refused(const void *context) {
 
 static void test_written(void **state) {
     (void)state;
-    static const written_way ways[] = { { WRITTEN, 1, PITH_F32, false, false },
-                                        { WRITTEN, 0, PITH_F32, false, false },
-                                        { WRITTEN, 0, PITH_F16, true, false },
-                                        { DIR, 1, PITH_F16, false, false },
-                                        { DIR, 0, PITH_F32, true, false },
-                                        { DIR, 0, PITH_F32, false, true } };
+    static const written_way ways[] = {
+        { WRITTEN, 1, PITH_F32, false, false }, { WRITTEN, 0, PITH_F32, false, false },
+        { WRITTEN, 0, PITH_F16, true, false },  { DIR, 1, PITH_F16, false, false },
+        { DIR, 0, PITH_F32, true, false },      { DIR, 0, PITH_F32, false, true }
+    };
     size_t count = 0;
     for (size_t t = 0; t < sizeof written_texts / sizeof *written_texts; t++) {
         FILE *text = fopen(WRITTEN ".txt", "wb"), *model = fopen(WRITTEN, "wb");
