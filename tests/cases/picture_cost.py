@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from command import PITH, SOURCE, Command
+from command import PITH, SANITIZED, SOURCE, Command
 
 sys.path.insert(0, str(SOURCE / "tests/comparisons"))
 import hostile_pictures  # noqa: E402
