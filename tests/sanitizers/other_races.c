@@ -4,7 +4,6 @@
  * own in dlopen and dlsym. ThreadSanitizer, a library of its own, asks this function. */
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) {
-    return "called_from_lib:libonnxruntime.so\n"
-           "race:libonnxruntime.so\n"
+    return "race:libonnxruntime.so\n"
            "race:do_lookup_unique\n";
 }
