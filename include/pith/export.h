@@ -13,8 +13,8 @@ extern "C" {
  * threads counts for what opening packs. */
 typedef struct pith_export_options {
     pith_call call;
-    int32_t opset;          /* of ai.onnx, 17 to 25; 0: the oldest of these that has the
-                               operators */
+    int32_t opset;          /* of ai.onnx, 17 to 25; 0: the oldest from 17 to 28 that has
+                               the operators */
     int32_t dtype;          /* PITH_F32, PITH_F16 or PITH_BF16: of weights and most operators; 0:
                                PITH_F32. Inputs and outputs keep their types. */
     int32_t int32_inputs;   /* 1: integer inputs are int32, not int64 */

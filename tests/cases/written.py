@@ -209,6 +209,36 @@ class Types(Written):
                 self.assertFalse(got[zero].any())
                 np.testing.assert_allclose(got, x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12), atol=1e-2)
 
+    def test_limits_in_both_types(self):
+        """Divisors that are also read in f32 are stored twice: a Cast would make the small ones 0, and 0 / 0 is no number."""
+        d = np.ones(300, np.float32)
+        d[7] = 1e-9
+        x = np.linspace(-2, 2, 300, dtype=np.float32)[None]
+        x[0, 7] = 0
+        source = self.save([helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Div", ["r", "d"], ["y"]),
+                            helper.make_node("Exp", ["x"], ["e"]), helper.make_node("Add", ["e", "d"], ["z"])],
+                           [("x", TensorProto.FLOAT, ["n", 300])], [(n, TensorProto.FLOAT, ["n", 300]) for n in "yz"], [("d", d)])
+        wanted = run(source, x=x)
+        for verb in ("optimize", "export"):
+            for dtype in ("f16", "bf16"):
+                model, path, _ = self.write(verb, source, "--dtype", dtype)
+                if dtype == "f16":
+                    self.assertGreater(weights(model, TensorProto.FLOAT16), 0)
+                    np.testing.assert_allclose(run(path, x=x), wanted, atol=2e-3 * 8)
+
+    def test_many_outputs(self):
+        """All outputs of a node are narrow, however many there are."""
+        x, parts = np.linspace(-1, 1, 80, dtype=np.float32).reshape(2, 40), [f"p{i}" for i in range(40)]
+        source = self.save([helper.make_node("Softmax", ["x"], ["s"]), helper.make_node("Split", ["s"], parts, axis=1, num_outputs=40),
+                            *[helper.make_node("Exp" if i % 2 else "Tanh", [p], [f"y{i}"]) for i, p in enumerate(parts)]],
+                           [("x", TensorProto.FLOAT, ["n", 40])], [(f"y{i}", TensorProto.FLOAT, ["n", 1]) for i in range(40)], opset=18)
+        for options in (["--dtype", "f16"], ["--dtype", "bf16"]):
+            model, path, _ = self.write("optimize", source, *options, "--level", 1)
+            casts = [n for n in model.graph.node if n.op_type == "Cast" and n.input[0] in parts]
+            self.assertEqual(sorted(n.input[0] for n in casts), sorted(parts[1::2]))
+            if "f16" in options:
+                np.testing.assert_allclose(run(path, x=x), run(source, x=x), atol=2e-3)
+
     def test_sequences(self):
         x = np.arange(12, dtype=np.float32).reshape(3, 4)
         wanted = run(CASES / "f16-sequence/sequence.onnx", x=x)[0]

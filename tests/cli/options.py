@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-from command import PITH, SOURCE, Command
+from command import PITH, SOURCE, THREAD_SANITIZED, Command
 
 sys.path.insert(0, str(SOURCE / "tools"))
 import options as table
@@ -113,7 +113,7 @@ class Effects(Options):
 
     def test_threads_of_tokenize(self):
         self.assertEqual(len(self.tasks("tokenize", "--count", "-t", "1")), 1)
-        self.assertEqual(len(self.tasks("tokenize", "--count", "-t", "5")), 5)
+        self.assertIn(len(self.tasks("tokenize", "--count", "-t", "5")), (5, 6) if THREAD_SANITIZED else (5,))  # it has a thread of its own
 
     def test_pin(self):
         arguments = ("-m", str(DATA / "encode/splade-max"), "--sparse", "-t", "2")

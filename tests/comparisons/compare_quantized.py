@@ -359,6 +359,34 @@ class Smooth(Quantized):
         ours, theirs = self.run_in_pith(path, feeds), self.run_in_onnxruntime(path, feeds)
         self.assertLess(np.median(np.abs(ours - theirs)) / np.abs(theirs).max(), 1e-5)
 
+    def test_shared_weight(self):
+        """A weight that another node reads is dequantised for all its readers, whose inputs are not divided: it is not multiplied either."""
+        directory = self.dir / "shared"
+        done = pith("export", "--quiet", self.model(), "-o", f"{directory}/")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        model = onnx.load(directory / "model.onnx")
+        graph, weights = model.graph, {t.name for t in model.graph.initializer}
+        products = {}
+        for node in graph.node:
+            if node.op_type == "MatMul" and node.input[1] in weights:
+                products.setdefault(node.input[0], []).append(node.input[1])
+        x, shared = next((x, w[1]) for x, w in products.items() if len(w) == 3)
+        last = graph.output[0].name
+        next(n for n in graph.node if last in n.output).output[0] = "inner"
+        graph.initializer.append(numpy_helper.from_array(np.float32(1e-3), "small"))
+        graph.node.extend([helper.make_node("Einsum", [x, shared], ["read"], equation="bsk,kn->bsn"),
+                           helper.make_node("Mul", ["read", "small"], ["little"]),
+                           helper.make_node("Add", ["inner", "little"], [last])])
+        onnx.save(model, directory / "model.onnx")
+        path, _ = self.quantize(directory, "--rows", "--calibrate", "vocabulary")
+        tensors = {t.name: numpy_helper.to_array(t).astype(np.float64) for t in onnx.load(path).graph.initializer}
+        self.assertTrue(any(name.endswith("_smooth") for name in tensors))
+        wanted = numpy_helper.to_array(next(t for t in graph.initializer if t.name == shared))
+        got = next(tensors[n.input[0]] * tensors[n.input[1]] for n in onnx.load(path).graph.node
+                   if n.op_type == "DequantizeLinear" and tensors[n.input[0]].shape == wanted.shape)
+        np.testing.assert_allclose(got, wanted, atol=np.abs(wanted).max() / 250)
+
+
 
 class Gguf(Quantized):
     """A directory with GGUF weights (tests/data/gguf), written as an ONNX file."""

@@ -31,7 +31,7 @@
 #define GAIN_SHARE 0.05
 
 typedef struct touch { /* of a slot by a step of the row; a chain by slot */
-    uint32_t step, next;
+    uint32_t slot, step, next;
 } touch;
 
 typedef struct branch_row {
@@ -138,7 +138,7 @@ static bool branch_touch(branch_row *r, uint32_t step, const pith__value *value,
     if (!pith__arena_grow(r->how->scratch, (void **)&r->touches, r->touch_count, &r->touch_capacity,
                           sizeof *r->touches))
         return false;
-    r->touches[r->touch_count++] = (touch){ step, r->last[slot] };
+    r->touches[r->touch_count++] = (touch){ slot, step, r->last[slot] };
     r->last[slot] = (uint32_t)r->touch_count;
     return true;
 }
@@ -175,19 +175,14 @@ static bool branch_add(branch_row *r, uint32_t index) {
     return true;
 }
 
-/* Begins a new row. Only what the old row touched is reset, so that a row costs its own steps and
- * not those of the model. */
+/* Begins a new row. Only the slots that the old row touched are reset, so that a row costs its own
+ * steps and not those of the model. The touches name all of them: also those of tails, whose steps
+ * may lie behind the row. */
 static void branch_clear(branch_row *r, uint32_t begin) {
-    for (uint32_t i = r->begin; i < r->end; i++) {
-        const pith__step *step = &r->how->plan->steps[i];
-        for (int j = 0; j < step->in_count + step->out_count; j++) {
-            const pith__value *value =
-                j < step->in_count ? step->in[j] : step->out[j - step->in_count];
-            uint32_t slot = branch_slot(r, value);
-            if (slot == UINT32_MAX) continue;
-            r->last[slot] = 0;
-            r->written[slot] = false;
-        }
+    for (size_t i = 0; i < r->touch_count; i++) {
+        const uint32_t slot = r->touches[i].slot;
+        r->last[slot] = 0;
+        r->written[slot] = false;
     }
     r->begin = r->end = begin;
     r->sets = 0;

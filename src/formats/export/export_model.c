@@ -19,7 +19,7 @@
 #include "models/open/open_model.h"
 
 /* The newest opset that can be asked for. Without one, newer opsets are tried if the model needs
- * them. */
+ * them, up to PITH_EXPORT_OPSET_MOST. */
 enum { EXPORT_MODEL_OPSET_MOST = 25 };
 
 typedef struct exported {

@@ -87,6 +87,10 @@ static bool is_f32(const pith__value *v) { return v && v->type.dtype == PITH_F32
 #define BF16_MOST 0x1.fep127f
 #define BF16_MASK 1e30f
 
+static uint16_t half_rounded(const narrower *n, float x) {
+    return n->dtype == PITH_F16 ? pith__f16_of_f32(x) : pith__bf16_of_f32(x);
+}
+
 /* The number in the narrow type. One beyond its range becomes the largest finite one, since an
  * infinity among weights would spread; infinities that the file has stay, as masks have them. A
  * number that becomes 0 is counted as lost. A limit, such as the epsilon under a root, becomes the
@@ -97,7 +101,7 @@ static uint16_t half_number(narrower *n, float x, bool limit, pith_str name) {
         x = copysignf(most, x);
         if (!n->report->clamped++) n->report->clamped_in = name;
     }
-    uint16_t bits = n->dtype == PITH_F16 ? pith__f16_of_f32(x) : pith__bf16_of_f32(x);
+    const uint16_t bits = half_rounded(n, x);
     const bool zero = x != 0.0f && !(bits & 0x7fff);
     n->report->lost += zero && !limit;
     return zero && limit ? bits | 1 : bits; /* the least number above 0 */
@@ -303,15 +307,24 @@ static const pith__type *half_type_of(pith__type *type, const narrower *n, const
     return type;
 }
 
-/* The types of the outputs for the inputs' forms: what inference says, or, of an operator that Pith
- * does not run, those of the inputs with the same letter. narrow: bits by output. */
-static pith_status half_outputs_of(uint32_t *narrow, narrower *n, const pith__node *node,
-                                   const pith__opset_rule *form, uint32_t letters) {
-    *narrow = 0;
+/* Notes in which type the node gives its output i. */
+static pith_status half_output(narrower *n, const pith__node *node, int i, bool narrow) {
+    pith__value *v = node->outputs[i];
+    if (!is_f32(v)) return PITH_OK;
+    half_forms *f = &n->forms[v->id];
+    *(narrow ? &f->narrow : &f->wide) = v;
+    f->from_wide = !narrow;
+    return narrow && v->hint ? half_hint(n, v, v->hint, n->dtype) : PITH_OK;
+}
+
+/* Notes the types of the outputs for the inputs' forms: what inference says, or, of an operator
+ * that Pith does not run, those of the inputs with the same letter. */
+static pith_status half_node_outputs(narrower *n, const pith__node *node,
+                                     const pith__opset_rule *form, uint32_t letters) {
     if (!node->op) {
-        for (int i = 0; i < node->output_count && i < 32; i++) {
+        for (int i = 0; i < node->output_count; i++) {
             const char letter = pith__opset_rule_letter(form->outputs, i);
-            *narrow |= (uint32_t)(letter >= 'a' && letters >> (letter - 'a') & 1) << i;
+            PITH_TRY(half_output(n, node, i, letter >= 'a' && letters >> (letter - 'a') & 1));
         }
         return PITH_OK;
     }
@@ -328,10 +341,8 @@ static pith_status half_outputs_of(uint32_t *narrow, narrower *n, const pith__no
             in[i] = half_type_of(&given[i], n, node->inputs[i]);
         status = pith__op_infer_node(&c);
     }
-    if (!status) {
-        for (int i = 0; i < node->output_count && i < 32; i++)
-            *narrow |= (uint32_t)(out[i].dtype == n->dtype) << i;
-    }
+    for (int i = 0; i < node->output_count && !status; i++)
+        status = half_output(n, node, i, out[i].dtype == n->dtype);
     pith__arena_free(&scratch);
     return status;
 }
@@ -345,19 +356,13 @@ static pith_status half_node(narrower *n, pith__node *node) {
     const pith__opset_rule *form =
         pith__opset_rule_find(node->domain, node->op_type, n->how->opset);
     const bool wide = half_is_wide(n, form, node);
-    uint32_t letters, outputs = 0;
+    uint32_t letters;
     PITH_TRY(half_node_inputs(&letters, n, node, form, wide));
-    if (!wide) PITH_TRY(half_attrs(n, node));
-    if (!wide) PITH_TRY(half_outputs_of(&outputs, n, node, form, letters));
-    for (int i = 0; i < node->output_count; i++) {
-        pith__value *v = node->outputs[i];
-        if (!is_f32(v)) continue;
-        const bool narrow = i < 32 && outputs >> i & 1;
-        half_forms *f = &n->forms[v->id];
-        *(narrow ? &f->narrow : &f->wide) = v;
-        f->from_wide = !narrow;
-        if (narrow && v->hint) PITH_TRY(half_hint(n, v, v->hint, n->dtype));
+    if (!wide) {
+        PITH_TRY(half_attrs(n, node));
+        return half_node_outputs(n, node, form, letters);
     }
+    for (int i = 0; i < node->output_count; i++) PITH_TRY(half_output(n, node, i, false));
     return PITH_OK;
 }
 
@@ -421,20 +426,21 @@ static pith_status half_inputs(narrower *n) {
     return PITH_OK;
 }
 
-/* Whether all numbers are ones that a Cast rounds as half_number does. */
-static bool half_casts(const narrower *n, const pith_tensor *t) {
+/* Whether a Cast of the constant gives the numbers of its narrow form (half_number). */
+static bool half_casts(const narrower *n, const pith_tensor *t, const pith_tensor *narrow) {
     const float most = n->dtype == PITH_F16 ? F16_MOST : BF16_MOST;
+    const uint16_t *numbers = narrow->data;
     for (size_t i = 0; i < t->bytes / sizeof(float); i++) {
         float x;
         memcpy(&x, (const char *)t->data + i * sizeof x, sizeof x);
-        if (!(fabsf(x) <= most)) return false;
+        if (!(fabsf(x) <= most) || half_rounded(n, x) != numbers[i]) return false;
     }
     return true;
 }
 
 /* Constants that are needed in both types are stored as f32 and cast: two of them would be larger
  * than before. Those of less than WORTH bytes are stored twice, since there is little to gain; and
- * so are those with a number beyond the narrow type's range, which a Cast would make an infinity.
+ * so are those with a number that a Cast would make an infinity, or a limit that it would make 0.
  */
 static pith_status half_store_once(narrower *n) {
     enum { WORTH = 1024 };
@@ -442,7 +448,7 @@ static pith_status half_store_once(narrower *n) {
         pith__value *v = n->graph->values[i], *narrow = n->forms[i].narrow;
         if (v->kind != PITH_VALUE_CONST || !narrow || !narrow->user_count ||
             n->forms[i].wide != v || !(v->user_count || v->output_uses) ||
-            v->type.data->bytes < WORTH || !half_casts(n, v->type.data))
+            v->type.data->bytes < WORTH || !half_casts(n, v->type.data, narrow->type.data))
             continue;
         pith__new_nodes m = { n->graph, n->graph->first, v->name, PITH_OK, n->err };
         pith__value *cast = pith__new_node_cast(&m, v, n->dtype);

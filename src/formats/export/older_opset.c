@@ -86,6 +86,7 @@ static pith__value *older_flattened(pith__new_nodes *m, pith__node *node) {
     const int64_t given = pith__node_int(node, "axis", 1),
                   axis = given < 0 ? given + x->type.rank : given;
     const char *name = pith__arena_str(m->graph->arena, node->op_type).data;
+    if (!name) m->status = pith__fail_memory(m->err, node->op_type.size);
     if (x->type.rank < 0 || !name) return NULL;
     if (axis >= x->type.rank - 1) {
         y = PITH_NEW_NODE(m, name, x);
@@ -293,35 +294,43 @@ static bool reduction_holds(const pith__node *node, int32_t opset, char *why, si
     return false;
 }
 
-/* Whether the node, or what it is lowered to, may stand in the opset. asked: the caller named this
- * opset, so a form that is deprecated in it is taken, too; an opset that is chosen has none of
- * those. */
-static bool node_holds(pith__node *node, int32_t opset, bool asked, char *why, size_t size) {
+/* What is looked for in a graph, and found. */
+typedef struct opset_look {
+    int32_t opset;
+    bool asked; /* the caller named this opset, so a form that is deprecated in it is taken, too; an
+                    opset that is chosen has none of those */
+    bool memory; /* it is out */
+    char why[128];
+} opset_look;
+
+/* Whether the node, or what it is lowered to, may stand in the opset. */
+static bool node_holds(pith__node *node, opset_look *l) {
+    const int32_t opset = l->opset;
     const bool newer = is_newer(node, opset);
     if ((newer || is_inner(node)) && lowering_of(node)) return true;
-    if (newer && has_axes_to_lower(node)) return reduction_holds(node, opset, why, size);
+    if (newer && has_axes_to_lower(node))
+        return reduction_holds(node, opset, l->why, sizeof l->why);
     if (newer || is_inner(node)) {
-        snprintf(why, size, "the operator, or a form of it that no newer opset has");
+        snprintf(l->why, sizeof l->why, "the operator, or a form of it that no newer opset has");
         return is_inner(node); /* it is refused when it is lowered */
     }
     /* deprecated there; engines have it all the same */
-    if (asked && is_by_group(node) && opset < 21) return true;
+    if (l->asked && is_by_group(node) && opset < 21) return true;
     older_own_attrs(node);
-    return older_names(node, opset) && pith__opset_rule_holds(node, opset, why, size);
+    l->memory = !older_names(node, opset);
+    return !l->memory && pith__opset_rule_holds(node, opset, l->why, sizeof l->why);
 }
 
 /* The first node that may not stand in the opset; NULL: all may. */
-static const pith__node *graph_lacks(const pith__graph *graph, int32_t opset, bool asked, char *why,
-                                     size_t size) {
+static const pith__node *graph_lacks(const pith__graph *graph, opset_look *l) {
     for (pith__node *node = graph->first; node; node = node->next) {
         for (size_t a = 0; a < node->attr_count; a++) {
-            const pith__node *inner =
-                node->attrs[a].kind == PITH_ATTR_GRAPH
-                    ? graph_lacks(node->attrs[a].graph, opset, asked, why, size)
-                    : NULL;
+            const pith__node *inner = node->attrs[a].kind == PITH_ATTR_GRAPH
+                                          ? graph_lacks(node->attrs[a].graph, l)
+                                          : NULL;
             if (inner) return inner;
         }
-        if (!node_holds(node, opset, asked, why, size)) return node;
+        if (!node_holds(node, l)) return node;
     }
     return NULL;
 }
@@ -330,17 +339,20 @@ static const pith__node *graph_lacks(const pith__graph *graph, int32_t opset, bo
  * last failure is the one that is told. */
 pith_status pith__older_opset_choose(int32_t *opset, const pith__graph *graph,
                                      const pith__opset_choice *choice, pith_error *err) {
-    char why[128] = "", place[256];
+    opset_look look = { .asked = choice->given != 0 };
+    char place[256];
     const pith__node *lacking = NULL;
     for (*opset = choice->given ? choice->given : choice->least; *opset <= choice->most; ++*opset) {
-        lacking = graph_lacks(graph, *opset, choice->given != 0, why, sizeof why);
+        look.opset = *opset;
+        lacking = graph_lacks(graph, &look);
         if (!lacking) return PITH_OK;
+        if (look.memory) return pith__fail_memory(err, 0);
         if (!choice->given) continue;
         return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: opset %d, which is asked for, lacks %s",
-                          pith__node_place(lacking, place, sizeof place), *opset, why);
+                          pith__node_place(lacking, place, sizeof place), *opset, look.why);
     }
     return pith__fail(err, PITH_ERR_UNSUPPORTED,
                       "%s: no opset from %d to %d has all of the model; the last one lacks %s",
                       lacking ? pith__node_place(lacking, place, sizeof place) : "the model",
-                      choice->least, choice->most, why);
+                      choice->least, choice->most, look.why);
 }

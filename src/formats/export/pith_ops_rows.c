@@ -242,7 +242,9 @@ static pith__value *rows_beta(pith__replace *b, const pith__node *node) {
     const int64_t n = node->inputs[0]->type.dims[0];
     if (pith__node_input(node, 1)) return node->inputs[1];
     float *zeros = pith__arena_array(b->nodes.graph->arena, (size_t)n, sizeof *zeros);
-    return zeros ? pith__new_node_constant(&b->nodes, zeros, 1, &n) : NULL;
+    if (zeros) return pith__new_node_constant(&b->nodes, zeros, 1, &n);
+    b->nodes.status = pith__fail_memory(b->nodes.err, (size_t)n * sizeof *zeros);
+    return NULL;
 }
 
 pith__value *pith__replace_embed_norm(pith__replace *b, pith__node *node) {

@@ -250,15 +250,17 @@ static pith_status quantize_tell(const pith__quantized *q, const pith__input_ran
     pith_status status = PITH_OK;
     pith__arena_init(&scratch, allocator);
     for (size_t i = 0; i < q->count && !status; i++) {
-        const pith_str name = q->weights[i].label;
         double error;
         if (!q->weights[i].codes.codes) continue;
         status = pith__stop_check(stop, err);
         if (status) break;
-        if (!pith__quantized_error(&error, q, i, ranges[i].rows, ranges[i].row_count, &scratch))
+        const char *name = pith__arena_str(&scratch, q->weights[i].label).data;
+        if (!name)
+            status = pith__fail_memory(err, 0);
+        else if (!pith__quantized_error(&error, q, i, ranges[i].rows, ranges[i].row_count, &scratch))
             status = quantize_ended(q, err);
         else
-            o->tell(o->tell_user, pith__arena_str(&scratch, name).data, error);
+            o->tell(o->tell_user, name, error);
         pith__arena_reset(&scratch);
     }
     pith__arena_free(&scratch);

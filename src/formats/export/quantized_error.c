@@ -48,17 +48,18 @@ static void error_peak(float *low, float *high, const float *x, int64_t count) {
     }
 }
 
-/* The rows as the written graph will have them. Blocks multiply f32, so theirs are unchanged. The
- * kinds with a range for a whole tensor get the fixed limits, or, for limits that each run finds
- * for itself, those of all rows that were kept, which stand for a run's tensor. With scales of
- * rows, each row is divided by `smooth` and rounded around its middle, by the formula of
- * quantized_rows_of in quantized_weights.c. */
+/* The rows as the written graph will have them. Blocks multiply f32, and so do weights that are
+ * dequantised for all their readers: theirs are unchanged. The kinds with a range for a whole
+ * tensor get the fixed limits, or, for limits that each run finds for itself, those of all rows
+ * that were kept, which stand for a run's tensor. With scales of rows, each row is divided by
+ * `smooth` and rounded around its middle, by the formula of quantized_rows_of in
+ * quantized_weights.c. */
 static void error_inputs(float *to, const pith__quantized *q, const pith__quantized_weight *w,
                          const float *rows, int64_t count) {
     const int64_t k = w->source.k;
     float low = w->low, high = w->high;
     memcpy(to, rows, (size_t)(count * k) * sizeof *to);
-    if (q->form->kind == PITH_QUANTIZED_BLOCKS) return;
+    if (q->form->kind == PITH_QUANTIZED_BLOCKS || w->other) return;
     if (q->form->kind == PITH_QUANTIZED_DYNAMIC) error_peak(&low, &high, rows, count * k);
     if (q->form->kind != PITH_QUANTIZED_ROWS) {
         error_quantise(to, rows, count * k, low, high);

@@ -10,9 +10,12 @@
  * rows may not stay so. */
 #define SMOOTH_LEAST 1e-3f
 
+/* Whether the weight multiplies the same inputs as the one called `of`, as codes: one that is
+ * dequantised for all its readers multiplies inputs that nothing divides. */
 static bool smooth_is_member(const pith__quantized *q, size_t i, size_t of) {
     const pith__quantized_weight *w = &q->weights[i];
-    return !w->table && w->input == q->weights[of].input && w->source.k == q->weights[of].source.k;
+    return !w->table && !w->other && w->input == q->weights[of].input &&
+           w->source.k == q->weights[of].source.k;
 }
 
 static float smooth_weight_peak(const pith__weight_code_source *s, int64_t i) {

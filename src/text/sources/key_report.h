@@ -3,6 +3,7 @@
 #ifndef PITH_TEXT_SOURCES_KEY_REPORT_H
 #define PITH_TEXT_SOURCES_KEY_REPORT_H
 
+#include "base/memory/span_map.h"
 #include "text/pipeline.h"
 
 typedef enum pith__key_fate {
@@ -16,6 +17,8 @@ typedef enum pith__key_fate {
 typedef struct pith__key_report {
     pith_str file;
     pith_str keys[PITH_KEY_FATES];
+    size_t room[PITH_KEY_FATES]; /* bytes at keys[].data */
+    pith__map seen;              /* by name: a bit for each fate that it had */
 } pith__key_report;
 
 /* Notes a key of a file; both are copied. A frozen tokenizer has no report. */

@@ -1,6 +1,8 @@
 /* listed_tokens.c - added tokens that are listed next to a vocabulary: added_tokens_decoder of
  * tokenizer_config.json ({"id": {"content": …, "lstrip": …}}) or, if that is missing,
  * added_tokens.json ({"token": id}). */
+#include <stdlib.h>
+
 #include "text/added_tokens.h"
 #include "text/post_processing.h"
 #include "text/sources/config_files.h"
@@ -29,12 +31,20 @@ typedef struct listed_token {
     pith_str content;
     uint32_t flags;
     int64_t id;
+    size_t place; /* in the file */
 } listed_token;
 
 typedef struct listed_tokens {
-    listed_token *tokens; /* by id */
+    listed_token *tokens;
     size_t count, capacity;
 } listed_tokens;
+
+/* By id, those of one id as the file has them. */
+static int compare_listed(const void *a, const void *b) {
+    const listed_token *x = a, *y = b;
+    if (x->id != y->id) return x->id < y->id ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
 
 static bool put_listed(listed_tokens *list, pith__json *j, pith__loader *loader,
                        listed_token token) {
@@ -43,9 +53,8 @@ static bool put_listed(listed_tokens *list, pith__json *j, pith__loader *loader,
         pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return false;
     }
-    size_t at = list->count++;
-    for (; at && list->tokens[at - 1].id > token.id; at--) list->tokens[at] = list->tokens[at - 1];
-    list->tokens[at] = token;
+    token.place = list->count;
+    list->tokens[list->count++] = token;
     return true;
 }
 
@@ -60,7 +69,8 @@ static void read_listed(listed_tokens *list, pith__json *j, pith__loader *loader
         if (j->failed || !token.content.data) continue;
         if (!token.special && !is_named(loader->config, token.content))
             token.flags &= ~(uint32_t)PITH_ADDED_SPECIAL;
-        if (!put_listed(list, j, loader, (listed_token){ token.content, token.flags, id })) return;
+        if (!put_listed(list, j, loader, (listed_token){ token.content, token.flags, id, 0 }))
+            return;
     }
 }
 
@@ -72,7 +82,7 @@ static void read_old(listed_tokens *list, pith__json *j, pith__loader *loader) {
         pith_str content = pith__json_copy(j, loader->scratch, key);
         uint32_t flags =
             is_named(loader->config, content) ? PITH_ADDED_SPECIAL : PITH_ADDED_NORMALIZED;
-        if (!put_listed(list, j, loader, (listed_token){ content, flags, pith__json_id(j) }))
+        if (!put_listed(list, j, loader, (listed_token){ content, flags, pith__json_id(j), 0 }))
             return;
     }
 }
@@ -95,6 +105,7 @@ pith_status pith__listed_tokens_add(pith__loader *loader, bool exact) {
         read_listed(&list, j, loader);
     pith__json_finish(j);
     if (j->failed) return loader->err->code ? loader->err->code : pith__fail_memory(loader->err, 1);
+    if (list.count) qsort(list.tokens, list.count, sizeof *list.tokens, compare_listed);
     for (size_t i = 0; i < list.count; i++) {
         const listed_token *t = &list.tokens[i];
         const uint32_t known =

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -552,6 +553,65 @@ static void test_huge_lengths(void **state) {
     }
 }
 
+/* ---- many entries ---- */
+
+/* Puts `count` entries between two texts; `entry` has a place for the number, which falls from
+ * count on. */
+static char *many_entries(const char *begin, const char *entry, const char *end, int count) {
+    const size_t room = strlen(begin) + strlen(end) + (strlen(entry) + 16) * (size_t)count;
+    char *json = malloc(room);
+    size_t used = (size_t)snprintf(json, room, "%s", begin);
+    for (int i = count; i > 0; i--) {
+        if (i < count) json[used++] = ',';
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        used += (size_t)snprintf(json + used, room - used, entry, i);
+#pragma GCC diagnostic pop
+    }
+    snprintf(json + used, room - used, "%s", end);
+    return json;
+}
+
+/* Files with many small entries cost time and memory by their size, not by its square. With the
+ * square each of these would take minutes, or gigabytes. */
+static void test_many_entries(void **state) {
+    static const struct {
+        const char *begin, *entry, *end;
+        int count;
+        pith_status status;
+    } cases[] = {
+        { "{\"added_tokens_decoder\":{", "\"%d\":{\"content\":\"x\"}", "}}", 300000,
+          PITH_ERR_FORMAT }, /* the vocabulary has another id */
+        { "{", "\"key%d\":1", "}", 100000, PITH_OK },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char directory[] = "/tmp/pith-hostile-XXXXXX";
+        counter c = { .limit = (size_t)512 << 20 };
+        const pith_allocator allocator = { count_alloc, count_free, &c };
+        pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+        pith_error err = PITH_ERROR_INIT;
+        pith__arena arena;
+        pith_tokenizer *t = NULL;
+        char *json = many_entries(cases[i].begin, cases[i].entry, cases[i].end, cases[i].count);
+        assert_non_null(mkdtemp(directory));
+        write_file(directory, "vocab.txt", "[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\nx\n", 0);
+        write_file(directory, "tokenizer_config.json", json, 0);
+        options.allocator = &allocator;
+        pith__arena_init(&arena, &allocator);
+        const clock_t begin = clock();
+        pith_status status = pith__tokenizer_load(&t, directory, &options, &arena, &err);
+        assert_true((clock() - begin) / CLOCKS_PER_SEC < 30);
+        assert_int_equal(status, cases[i].status);
+        pith__tokenizer_unload(t);
+        pith__arena_free(&arena);
+        free(json);
+        remove_file(directory, "vocab.txt");
+        remove_file(directory, "tokenizer_config.json");
+        assert_int_equal(rmdir(directory), 0);
+    }
+}
+
 /* ---- merges and maps ---- */
 
 /* A file whose merges all want the same bucket of the table: `count` pairs of "l0;" … and "r0;" ….
@@ -785,6 +845,7 @@ int main(void) {
         cmocka_unit_test(test_huge_files),
         cmocka_unit_test(test_huge_json),
         cmocka_unit_test(test_huge_lengths),
+        cmocka_unit_test(test_many_entries),
         cmocka_unit_test(test_colliding_merges),
         cmocka_unit_test(test_cyclic_merges),
         cmocka_unit_test(test_charsmap_leads_nowhere),

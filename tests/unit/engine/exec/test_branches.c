@@ -128,6 +128,52 @@ static void towers(fixture *f, int count, int height) {
     graph_output(f->graph, sum);
 }
 
+/* The same graphs with steps in the tails of others, and steps that draw random numbers, at which
+ * rows end: often between a step and its tail. */
+static void random_breaks(fixture *f, uint64_t seed) {
+    pith__value *values[NODES + 2];
+    uint64_t state = seed;
+    size_t count = 0;
+    values[count++] = graph_input_of(f->graph, "x", PITH_F32, "AB");
+    values[count++] = graph_input_of(f->graph, "y", PITH_F32, "AB");
+    pith__value *drawn = values[0];
+    while (count < NODES + 2) {
+        values[count] = random_node(f->graph, &state, values, count);
+        count++;
+        if (random_below(&state, 5)) continue;
+        drawn = graph_apply(f->graph, "RandomNormalLike", drawn, NULL);
+        drawn->producer->opset = 17;
+    }
+    for (size_t i = 0; i < 3; i++) graph_output(f->graph, values[NODES + 1 - i]);
+    graph_output(f->graph, drawn);
+}
+
+static void rows_may_end_before_a_tail(void **state) {
+    (void)state;
+    for (size_t i = 0; i < SIZE; i++)
+        numbers[0][i] = (float)(i % 89) / 89 - 0.5f, numbers[1][i] = (float)(i % 97) / 97;
+    static float want[3][SIZE];
+    uint64_t side_by_side = 0;
+    for (uint64_t seed = 1; seed <= 4 * SEEDS; seed++) {
+        fixture *f;
+        pith__counters counters = { 0 };
+        fixture_setup((void **)&f);
+        f->options.counters = &counters;
+        f->options.tails = true;
+        random_breaks(f, seed);
+        build(f);
+        pith_tensor out[4];
+        run(f, out, 1, 1, false);
+        for (int o = 0; o < 3; o++) memcpy(want[o], out[o].data, sizeof want[o]);
+        run(f, out, 4, 4, false);
+        for (int o = 0; o < 3; o++)
+            if (memcmp(want[o], out[o].data, sizeof want[o])) fail_msg("seed %d", (int)seed);
+        side_by_side += pith__counted(&counters, PITH_COUNT_branches);
+        fixture_teardown((void **)&f);
+    }
+    assert_true(side_by_side > SEEDS); /* else the test shows nothing */
+}
+
 typedef struct heard {
     int times[200];
     uint32_t branches;
@@ -217,6 +263,7 @@ static void the_first_failure_is_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(same_bits_side_by_side),
+                                        cmocka_unit_test(rows_may_end_before_a_tail),
                                         TEST(each_step_is_told_once),
                                         TEST(the_first_failure_is_told) };
     return cmocka_run_group_tests(tests, NULL, NULL);
