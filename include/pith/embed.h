@@ -30,6 +30,27 @@ typedef struct pith_embed_stats {
     uint64_t texts_done;    /* set by each call: the first texts_done texts have their vectors */
 } pith_embed_stats;
 
+/* A text as tokens. They are fed as they are: nothing is added in front or behind, and nothing is
+ * cut. A plain value: it never grows. */
+typedef struct pith_token_ids {
+    const int32_t *ids;      /* [count], each from 0 to below the size of the tokenizer's
+                                vocabulary; NULL if count is 0 */
+    const int32_t *type_ids; /* [count], token_type_ids, at least 0; NULL: all are 0. A model
+                                without such an input does not look at them */
+    size_t count;            /* at most as many as the model has positions */
+    size_t prompt;           /* the first so many are those of a prompt, the special token in front
+                                of it included. They have an effect if the model's files say that
+                                pooling leaves out the prompt (include_prompt); 0: there is none */
+} pith_token_ids;
+
+/* How one text of a call went. A plain value: it never grows. */
+typedef struct pith_text_result {
+    pith_status status; /* PITH_OK; or PITH_ERR_ARGUMENT or PITH_ERR_RUN: the text has no result */
+    uint32_t tokens;    /* fed to the model, the prompt and special tokens included; 0 if the text
+                           has no result */
+    int32_t truncated;  /* 1: the text was cut at max_length */
+} pith_text_result;
+
 typedef enum pith_preference {
     PITH_PREFER_THROUGHPUT = 0, /* each thread runs texts of its own */
     PITH_PREFER_LATENCY = 1     /* all threads share the work on a few texts, and windows hold at

@@ -74,7 +74,9 @@ typedef struct encode_call {
 pith_status pith__encode_begin(encode_call *c, pith__encoder *e, const pith__encode_job *job,
                                const pith__head_use *uses, size_t count,
                                const pith_allocator *allocator, pith_error *err);
-/* Opens the heads and makes room for workers and for a window. */
+/* Opens the heads, and finds the prompt. */
+pith_status pith__encode_open_heads(encode_call *c, pith_error *err);
+/* The same, and makes room for workers and for a window. */
 pith_status pith__encode_open(encode_call *c, pith_error *err);
 void pith__encode_end(encode_call *c);
 /* Cuts the rows of the window into chunks. */
@@ -87,12 +89,31 @@ size_t pith__encode_first_failed(const encode_call *c);
 
 /* Sets call->prompt_rows. */
 pith_status pith__encode_count_prompt(encode_call *c, pith_error *err);
+/* Text i of the window becomes its row. */
+pith_status pith__encode_text(encode_call *c, encode_worker *w, size_t i, pith_error *err);
 /* A task of threads: tokenises a part of the window's texts into call->rows. */
 void pith__encode_text_part(void *call, size_t part, int worker);
 
 /* The inputs of a chunk are made in the worker's arena, and a runner is borrowed for it. */
 pith_status pith__encode_fill_chunk(pith_tensor **inputs, encode_call *c, encode_worker *w,
                                     const encode_chunk *k, pith_error *err);
+/* Runs a chunk. *outputs are those of the graph, valid until the worker's next run; *fed: its
+ * tokens, padding included. */
+pith_status pith__encode_run_rows(const pith_tensor **outputs, int64_t *fed, encode_call *c,
+                                  encode_worker *w, const encode_chunk *k, pith_error *err);
+/* An output as f32 rows of its width. The output's shape is checked, since it depends on the
+ * inputs. Sets *missing to the number of rows that are not there at the beginning: a graph for one
+ * text may leave out its first tokens. */
+pith_status pith__encode_output_rows(const float **x, int64_t *missing, const pith_tensor *out,
+                                     int64_t rows, const pith__head_model *model, bool ragged,
+                                     pith__arena *arena, pith_error *err);
+/* Hands a text to a head of the call and moves *x, which is at its rows or NULL, behind them;
+ * missing: its first so many are not there. */
+pith_status pith__encode_emit_row(const float **x, const encode_call *c, size_t use, size_t text,
+                                  const pith__row *row, int64_t missing, pith__arena *scratch,
+                                  pith_error *err);
+/* Frees what the encoder and the tokenizer keep for later calls. */
+void pith__encode_trim(const encode_call *c);
 /* Returns whether the memory that the window's chunks need is there, as far as can be told before
  * they run. */
 bool pith__encode_fits(encode_call *c);

@@ -142,8 +142,7 @@ static bool encode_can_shrink(const encode_call *c) {
     return encode_shrink(&copy);
 }
 
-/* Frees what the encoder and the tokenizer keep for later calls. */
-static void encode_trim(const encode_call *c) {
+void pith__encode_trim(const encode_call *c) {
     pith__encoder_trim(c->encoder);
     pith__tokenizer_trim(c->encoder->parts.tokenizer);
     pith__account_trim(c->executor.allocator);
@@ -153,7 +152,7 @@ static void encode_trim(const encode_call *c) {
  * held. */
 static bool encode_ask_for_less(encode_call *c) {
     if (!encode_shrink(c)) return false;
-    encode_trim(c);
+    pith__encode_trim(c);
     for (int i = 0; i < c->threads; i++) {
         encode_worker *w = &c->workers[i];
         pith__runner_destroy(&w->runner);
@@ -221,7 +220,7 @@ static void encode_heed_pressure(encode_call *c) {
     pith__encoder *e = c->encoder;
     char why[200];
     if (!e->parts.gauge || !pith__memory_gauge_short(e->parts.gauge, why, sizeof why)) return;
-    encode_trim(c);
+    pith__encode_trim(c);
     if (e->text_inputs.ragged && c->budget > PITH_CHUNK_TOKENS_MIN)
         c->budget = PITH_CHUNK_TOKENS_MIN;
     pith__count(c->executor.counters, PITH_COUNT_pressure_cleanups, 1);
@@ -251,14 +250,8 @@ static pith_status encode_next_window(encode_call *c, pith_error *err) {
 
 /* ---- the call ---- */
 
-/* All that does not depend on texts. Arrays have room for the largest window, so that windows
- * allocate nothing but tokens and chunks. */
-pith_status pith__encode_open(encode_call *c, pith_error *err) {
+pith_status pith__encode_open_heads(encode_call *c, pith_error *err) {
     const pith__encode_job *job = c->job;
-    const pith_allocator *allocator = c->executor.allocator;
-    size_t window = job->count < c->pace.most ? job->count : c->pace.most;
-    c->window = window;
-    c->budget = job->batch_tokens ? job->batch_tokens : c->encoder->chunk_tokens;
     c->states = pith__arena_array(&c->arena, c->use_count, sizeof *c->states);
     if (!c->states) return pith__fail_memory(err, c->use_count * sizeof *c->states);
     for (size_t i = 0; i < c->use_count; i++) {
@@ -269,7 +262,18 @@ pith_status pith__encode_open(encode_call *c, pith_error *err) {
     }
     PITH_TRY(pith__encode_prompt(&c->prompt, c->encoder->parts.modules, job->prompt_name, err));
     if (job->frame && job->frame->prompt.data) c->prompt = job->frame->prompt;
-    PITH_TRY(pith__encode_count_prompt(c, err));
+    return pith__encode_count_prompt(c, err);
+}
+
+/* All that does not depend on texts. Arrays have room for the largest window, so that windows
+ * allocate nothing but tokens and chunks. */
+pith_status pith__encode_open(encode_call *c, pith_error *err) {
+    const pith__encode_job *job = c->job;
+    const pith_allocator *allocator = c->executor.allocator;
+    size_t window = job->count < c->pace.most ? job->count : c->pace.most;
+    c->window = window;
+    c->budget = job->batch_tokens ? job->batch_tokens : c->encoder->chunk_tokens;
+    PITH_TRY(pith__encode_open_heads(c, err));
     c->workers = pith__arena_array(&c->arena, (size_t)c->threads, sizeof *c->workers);
     if (!c->workers) return pith__fail_memory(err, (size_t)c->threads * sizeof *c->workers);
     for (int i = 0; i < c->threads; i++) {

@@ -160,7 +160,7 @@ static void encode_keep_end(const encode_call *c, pith_tokens *tokens) {
     memcpy(tokens->ids + tokens->count - n, f->end + f->end_count - n, n * sizeof *tokens->ids);
 }
 
-static pith_status encode_text(encode_call *c, encode_worker *w, size_t i, pith_error *err) {
+pith_status pith__encode_text(encode_call *c, encode_worker *w, size_t i, pith_error *err) {
     const size_t number = c->first_text + i;
     const pith_tokenize_options options = encode_tokenize_options(c);
     pith_str text = pith__encode_cut_characters(c->encoder, c->max_length, c->job->texts[number]);
@@ -188,7 +188,7 @@ void pith__encode_text_part(void *context, size_t part, int index) {
     for (size_t i = first; i < first + count && i < pith__encode_first_failed(c); i++) {
         pith_error fault = PITH_ERROR_INIT;
         if (pith__stop_asked(c->job->stop)) break;
-        if (encode_text(c, w, i, &fault)) pith__encode_fail_text(c, w, &fault, i);
+        if (pith__encode_text(c, w, i, &fault)) pith__encode_fail_text(c, w, &fault, i);
     }
     pith__lane_phase(lane, "tokenise", begin, (int64_t)count);
     pith__count(c->executor.counters, PITH_COUNT_tokenize_ns, pith__clock_ns() - begin);

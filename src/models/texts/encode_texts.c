@@ -44,6 +44,7 @@ typedef struct encoded_box {
 
 /* One call. */
 typedef struct encoding {
+    pith__text_task task; /* of a call that others run */
     const pith_model *m;
     pith_encode_options options;
     pith_embed_options embed;
@@ -607,60 +608,112 @@ static bool encoding_is_words(const encoding *c) {
 
 /* One run feeds all heads. Heads that read the same output share it; a query that is filled with
  * hidden tokens needs a graph with a mask, so it cannot be packed. */
-static pith_status encoding_run(encoding *c, pith_error *err) {
+static pith_status encoding_make_task(encoding *c, pith__text_task *task, pith_error *err) {
     const void *sparse = &c->sparse;
     if (c->m->modules.sparse.code) sparse = &c->code;
     if (c->m->word_model.kind) sparse = &c->word_weights;
     const void *const requests[KINDS] = { &c->dense, sparse, &c->multi_vector, &c->tokens };
     int outputs[PITH_ENCODER_OUTPUTS], count = encoding_outputs(outputs, c);
-    pith__head_use uses[KINDS];
-    size_t use_count = 0;
-    pith__progress told;
     const pith__text_view *view;
+    task->use_count = 0;
     for (int kind = 0; kind < KINDS; kind++) {
         if (!c->heads[kind]) continue;
-        pith__head_use *use = &uses[use_count++];
+        pith__head_use *use = &task->uses[task->use_count++];
         *use = (pith__head_use){ .head = c->heads[kind], .request = requests[kind] };
         while (outputs[use->output] != c->outputs[kind]) use->output++;
     }
-    pith__encode_job job = { .texts = c->texts,
-                             .count = c->count,
-                             .prompt_name = c->embed.prompt_name,
-                             .frame = c->framed ? &c->frame : NULL,
-                             .tokens_only = encoding_is_words(c),
-                             .threads = c->options.call.threads,
-                             .max_length = c->embed.max_length,
-                             .batch_tokens = c->embed.batch_tokens,
-                             .stop = c->stop,
-                             .progress = pith__progress_begin(&told, &c->options.call),
-                             .profile = c->options.call.profile,
-                             .stats = c->embed.stats,
-                             .batching = c->embed.batching };
+    task->job = (pith__encode_job){ .texts = c->texts,
+                                    .count = c->count,
+                                    .prompt_name = c->embed.prompt_name,
+                                    .frame = c->framed ? &c->frame : NULL,
+                                    .tokens_only = encoding_is_words(c),
+                                    .threads = c->options.call.threads,
+                                    .max_length = c->embed.max_length,
+                                    .batch_tokens = c->embed.batch_tokens,
+                                    .stop = c->stop,
+                                    .profile = c->options.call.profile,
+                                    .stats = c->embed.stats,
+                                    .batching = c->embed.batching };
     PITH_TRY(pith__text_view_get(&view, c->m, outputs, count, !c->frame.hidden, c->stop, err));
-    return pith__encoder_run(view->encoder, &job, uses, use_count, err);
+    task->encoder = view->encoder;
+    return PITH_OK;
+}
+
+static pith_status encoding_run(encoding *c, pith_error *err) {
+    pith__text_task task;
+    pith__progress told;
+    PITH_TRY(encoding_make_task(c, &task, err));
+    task.job.progress = pith__progress_begin(&told, &c->options.call);
+    return pith__encoder_run(task.encoder, &task.job, task.uses, task.use_count, err);
 }
 
 /* The box exists before anything is put into it, so that a failure frees what there is. */
-static pith_status encoding_all(encoding *c, const pith_encode_options *options, pith_error *err) {
+static pith_status encoding_begin(encoding *c, const pith_encode_options *options,
+                                  pith_error *err) {
     const pith_allocator *allocator = c->m->options.call.allocator;
     PITH_TRY(encoding_options(c, options, err));
     c->box = pith__memory_alloc(allocator, sizeof *c->box, 16);
     if (!c->box) return pith__fail_memory(err, sizeof *c->box);
     *c->box = (encoded_box){ .encoded.texts = c->count, .allocator = allocator };
-    PITH_TRY(encoding_prepare(c, err));
-    PITH_TRY(encoding_run(c, err));
-    return encoding_gather(c, err);
+    return encoding_prepare(c, err);
+}
+
+/* Frees all but the results. */
+static void encoding_end(encoding *c) {
+    for (int kind = 0; kind < KINDS; kind++)
+        if (c->collected[kind].pieces) pith__collected_free(&c->collected[kind]);
+    pith__arena_free(&c->arena);
 }
 
 /* On success the results are in c->box, which the caller frees. */
 static pith_status encoding_call(encoding *c, const pith_encode_options *options, pith_error *err) {
     pith__arena_init(&c->arena, c->m->options.call.allocator);
-    pith_status status = encoding_all(c, options, err);
-    for (int kind = 0; kind < KINDS; kind++)
-        if (c->collected[kind].pieces) pith__collected_free(&c->collected[kind]);
-    pith__arena_free(&c->arena);
+    pith_status status = encoding_begin(c, options, err);
+    if (!status) status = encoding_run(c, err);
+    if (!status) status = encoding_gather(c, err);
+    encoding_end(c);
     if (status && c->box) pith__model_free_encoded(&c->box->encoded);
     return pith__account_explain(&c->m->account, status, err);
+}
+
+/* ---- calls that others run ---- */
+
+static pith_status encoding_task_gather(const pith_encoded **encoded, pith__text_task *task,
+                                        pith_error *err) {
+    encoding *c = (encoding *)task;
+    PITH_TRY(pith__account_explain(&c->m->account, encoding_gather(c, err), err));
+    *encoded = &c->box->encoded;
+    return PITH_OK;
+}
+
+static void encoding_task_drop(pith__text_task *task) {
+    encoding *c = (encoding *)task;
+    encoding_end(c);
+    if (c->box) pith__model_free_encoded(&c->box->encoded);
+    pith__memory_free(c->m->options.call.allocator, c);
+}
+
+pith_status pith__model_encode_task(pith__text_task **task, const pith_model *model,
+                                    const pith_str *texts, size_t count,
+                                    const pith_encode_options *options, pith_error *err) {
+    const pith_allocator *allocator = model->options.call.allocator;
+    encoding *c = pith__memory_alloc(allocator, sizeof *c, 16);
+    if (!c)
+        return pith__account_explain(&model->account, pith__fail_memory(err, sizeof *c), err);
+    *c = (encoding){ .m = model, .texts = texts, .count = count };
+    c->task.gather = encoding_task_gather;
+    c->task.drop = encoding_task_drop;
+    pith__arena_init(&c->arena, allocator);
+    pith_status status = encoding_begin(c, options, err);
+    if (!status) status = encoding_make_task(c, &c->task, err);
+    if (status) {
+        encoding_task_drop(&c->task);
+        return pith__account_explain(&model->account, status, err);
+    }
+    c->task.rows = c->dense.vectors;
+    c->task.width = c->box->encoded.dim;
+    *task = &c->task;
+    return PITH_OK;
 }
 
 pith_status pith__model_encode(pith_encoded **encoded, const pith_model *model,

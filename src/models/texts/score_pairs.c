@@ -2,6 +2,7 @@
 #include "models/texts/score_pairs.h"
 
 #include "base/caller_options.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
@@ -61,30 +62,43 @@ const char *pith__model_label_name(const pith_model *m, size_t label) {
 }
 
 /* No prompt: prompts are for embedding. What rerankers put around texts is in the frame. */
+static pith_status scoring_make_task(pith__text_task *task, const pith_model *m, int output,
+                                     const pith__scores_request *request, const pith_str *texts,
+                                     const pith_str *pairs, size_t count,
+                                     const pith__encode_frame *frame, const pith_score_options *o,
+                                     pith__stop *stop, pith_error *err) {
+    const pith__text_view *view;
+    task->uses[0] = (pith__head_use){ .request = request };
+    task->use_count = 1;
+    task->job = (pith__encode_job){ .texts = texts,
+                                    .pairs = pairs,
+                                    .count = count,
+                                    .prompt_name = "",
+                                    .frame = frame,
+                                    .threads = o->call.threads,
+                                    .max_length = o->max_length,
+                                    .batch_tokens = o->batch_tokens,
+                                    .stop = stop,
+                                    .profile = o->call.profile,
+                                    .stats = o->stats,
+                                    .batching = o->batching };
+    PITH_TRY(pith__head_find(&task->uses[0].head, "scores", err));
+    PITH_TRY(pith__text_view_get(&view, m, &output, 1, true, stop, err));
+    task->encoder = view->encoder;
+    return PITH_OK;
+}
+
 static pith_status scoring_run(float *scores, const pith_model *m, int output,
                                pith_activation activation, const pith_str *texts,
                                const pith_str *pairs, size_t count, const pith__encode_frame *frame,
                                const pith_score_options *o, pith__stop *stop, pith_error *err) {
-    const pith__text_view *view;
+    pith__text_task task;
     pith__progress told;
-    pith__scores_request request = { activation, scores };
-    pith__head_use use = { .request = &request };
-    pith__encode_job job = { .texts = texts,
-                             .pairs = pairs,
-                             .count = count,
-                             .prompt_name = "",
-                             .frame = frame,
-                             .threads = o->call.threads,
-                             .max_length = o->max_length,
-                             .batch_tokens = o->batch_tokens,
-                             .stop = stop,
-                             .progress = pith__progress_begin(&told, &o->call),
-                             .profile = o->call.profile,
-                             .stats = o->stats,
-                             .batching = o->batching };
-    PITH_TRY(pith__head_find(&use.head, "scores", err));
-    PITH_TRY(pith__text_view_get(&view, m, &output, 1, true, stop, err));
-    return pith__encoder_run(view->encoder, &job, &use, 1, err);
+    const pith__scores_request request = { activation, scores };
+    PITH_TRY(scoring_make_task(&task, m, output, &request, texts, pairs, count, frame, o, stop,
+                               err));
+    task.job.progress = pith__progress_begin(&told, &o->call);
+    return pith__encoder_run(task.encoder, &task.job, task.uses, 1, err);
 }
 
 static pith_status scoring_options(pith_score_options *o, const pith_score_options *given,
@@ -99,6 +113,20 @@ static pith_status scoring_options(pith_score_options *o, const pith_score_optio
 }
 
 /* Without an activation the model's own counts. */
+static pith_activation scoring_classify_activation(const pith_model *m,
+                                                   const pith_score_options *o, size_t labels) {
+    pith_activation own = m->labels.classify;
+    /* a softmax of one is always 1 */
+    if (labels == 1 && own == PITH_ACTIVATION_SOFTMAX) own = PITH_ACTIVATION_SIGMOID;
+    return o->activation ? (pith_activation)o->activation : own;
+}
+
+static pith_activation scoring_rerank_activation(const pith_model *m, const pith_score_options *o) {
+    const pith_activation own =
+        m->modules.rerank.form == PITH_RERANK_MXBAI ? PITH_ACTIVATION_NONE : m->labels.rerank;
+    return o->activation ? (pith_activation)o->activation : own;
+}
+
 pith_status pith__model_classify(float *scores, const pith_model *m, const pith_str *texts,
                                  const pith_str *pairs, size_t count,
                                  const pith_score_options *options, pith_error *err) {
@@ -109,12 +137,9 @@ pith_status pith__model_classify(float *scores, const pith_model *m, const pith_
     pith__stop of_call, *stop = pith__stop_begin(&of_call, &o.call);
     PITH_TRY(pith__stop_check(stop, err));
     PITH_TRY(scoring_find(&output, &labels, m, err));
-    pith_activation own = m->labels.classify;
-    /* a softmax of one is always 1 */
-    if (labels == 1 && own == PITH_ACTIVATION_SOFTMAX) own = PITH_ACTIVATION_SIGMOID;
-    pith_activation activation = o.activation ? (pith_activation)o.activation : own;
     pith_status status =
-        scoring_run(scores, m, output, activation, texts, pairs, count, NULL, &o, stop, err);
+        scoring_run(scores, m, output, scoring_classify_activation(m, &o, labels), texts, pairs,
+                    count, NULL, &o, stop, err);
     return pith__account_explain(&m->account, status, err);
 }
 
@@ -125,18 +150,31 @@ static pith_status scoring_reranked(float *scores, const pith_model *m, int outp
     pith__score_prompts j;
     pith_status status = pith__score_prompts_begin(&j, m, query, documents, count, o, stop, err);
     if (!status) {
-        pith_activation own =
-            m->modules.rerank.form == PITH_RERANK_MXBAI ? PITH_ACTIVATION_NONE : m->labels.rerank;
         o->max_length = j.max_length;
-        status =
-            scoring_run(scores, m, output, o->activation ? (pith_activation)o->activation : own,
-                        j.texts, j.pairs, count, &j.frame, o, stop, err);
+        status = scoring_run(scores, m, output, scoring_rerank_activation(m, o), j.texts, j.pairs,
+                             count, &j.frame, o, stop, err);
     }
     pith__score_prompts_end(&j);
     return status;
 }
 
 /* The query is checked here, since it is put into other texts before the encoder looks at them. */
+static pith_status scoring_check_rerank(const pith_model *m, size_t labels, pith_str query,
+                                        const pith_score_options *o, pith_error *err) {
+    if (labels != 1)
+        return pith__fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "the model gives %zu scores per pair of texts; a reranker gives one (use classify)",
+            labels);
+    size_t valid = pith__utf8_valid_prefix(query.data, query.size);
+    if (valid < query.size)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "query: invalid UTF-8 at byte %zu", valid);
+    if (o->instruction && !pith__score_prompts_takes_instruction(m))
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "instruction: only rerankers that are language models take one");
+    return PITH_OK;
+}
+
 pith_status pith__model_rerank(float *scores, const pith_model *m, pith_str query,
                                const pith_str *documents, size_t count,
                                const pith_score_options *options, pith_error *err) {
@@ -147,18 +185,70 @@ pith_status pith__model_rerank(float *scores, const pith_model *m, pith_str quer
     pith__stop own, *stop = pith__stop_begin(&own, &o.call);
     PITH_TRY(pith__stop_check(stop, err));
     PITH_TRY(scoring_find(&output, &labels, m, err));
-    if (labels != 1)
-        return pith__fail(
-            err, PITH_ERR_UNSUPPORTED,
-            "the model gives %zu scores per pair of texts; a reranker gives one (use classify)",
-            labels);
-    size_t valid = pith__utf8_valid_prefix(query.data, query.size);
-    if (valid < query.size)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "query: invalid UTF-8 at byte %zu", valid);
-    if (o.instruction && !pith__score_prompts_takes_instruction(m))
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "instruction: only rerankers that are language models take one");
+    PITH_TRY(scoring_check_rerank(m, labels, query, &o, err));
     return pith__account_explain(
         &m->account, scoring_reranked(scores, m, output, query, documents, count, &o, stop, err),
         err);
+}
+
+/* ---- calls that others run ---- */
+
+typedef struct scoring_task {
+    pith__text_task task;
+    const pith_allocator *allocator;
+    pith__scores_request request;
+    pith__score_prompts prompts;
+    bool reranks; /* the prompts are there */
+} scoring_task;
+
+static void scoring_task_drop(pith__text_task *task) {
+    scoring_task *t = (scoring_task *)task;
+    if (t->reranks) pith__score_prompts_end(&t->prompts);
+    pith__memory_free(t->allocator, t->request.scores);
+    pith__memory_free(t->allocator, t);
+}
+
+static pith_status scoring_task_fill(scoring_task *t, const pith_model *m, const pith_str *query,
+                                     const pith_str *texts, size_t count,
+                                     const pith_score_options *options, pith_error *err) {
+    pith_score_options o;
+    int output;
+    size_t labels, floats, bytes;
+    PITH_TRY(scoring_options(&o, options, err));
+    PITH_TRY(scoring_find(&output, &labels, m, err));
+    if (pith__mul_overflows(count, labels, &floats) ||
+        pith__mul_overflows(floats, sizeof(float), &bytes))
+        return pith__fail_memory(err, SIZE_MAX);
+    t->request.scores = pith__memory_alloc(t->allocator, bytes, 64);
+    if (!t->request.scores) return pith__fail_memory(err, bytes);
+    t->task.rows = t->request.scores;
+    t->task.width = labels;
+    if (!query) {
+        t->request.activation = scoring_classify_activation(m, &o, labels);
+        return scoring_make_task(&t->task, m, output, &t->request, texts, NULL, count, NULL, &o,
+                                 NULL, err);
+    }
+    PITH_TRY(scoring_check_rerank(m, labels, *query, &o, err));
+    t->reranks = true;
+    PITH_TRY(pith__score_prompts_begin(&t->prompts, m, *query, texts, count, &o, NULL, err));
+    t->request.activation = scoring_rerank_activation(m, &o);
+    o.max_length = t->prompts.max_length;
+    return scoring_make_task(&t->task, m, output, &t->request, t->prompts.texts, t->prompts.pairs,
+                             count, &t->prompts.frame, &o, NULL, err);
+}
+
+pith_status pith__model_score_task(pith__text_task **task, const pith_model *m,
+                                   const pith_str *query, const pith_str *texts, size_t count,
+                                   const pith_score_options *options, pith_error *err) {
+    const pith_allocator *allocator = m->options.call.allocator;
+    scoring_task *t = pith__memory_alloc(allocator, sizeof *t, 16);
+    if (!t) return pith__account_explain(&m->account, pith__fail_memory(err, sizeof *t), err);
+    *t = (scoring_task){ .task.drop = scoring_task_drop, .allocator = allocator };
+    pith_status status = scoring_task_fill(t, m, query, texts, count, options, err);
+    if (status) {
+        scoring_task_drop(&t->task);
+        return pith__account_explain(&m->account, status, err);
+    }
+    *task = &t->task;
+    return PITH_OK;
 }

@@ -4,6 +4,7 @@
 #define PITH_MODELS_TEXTS_SCORE_PAIRS_H
 
 #include "models/model.h"
+#include "models/texts/text_task.h"
 
 size_t pith__model_label_count(const pith_model *model);
 /* Returns the output of the model's graph that scores are made of; -1: the model is no classifier.
@@ -16,5 +17,10 @@ pith_status pith__model_classify(float *scores, const pith_model *model, const p
 pith_status pith__model_rerank(float *scores, const pith_model *model, pith_str query,
                                const pith_str *documents, size_t count,
                                const pith_score_options *options, pith_error *err);
+/* A call of pith_rerank, or of pith_classify if query is NULL, that others run. The texts are the
+ * caller's until the task is dropped; what the options point to, too. */
+pith_status pith__model_score_task(pith__text_task **task, const pith_model *model,
+                                   const pith_str *query, const pith_str *texts, size_t count,
+                                   const pith_score_options *options, pith_error *err);
 
 #endif
