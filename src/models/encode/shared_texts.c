@@ -35,6 +35,7 @@ pith_status pith__shared_open(pith__shared_job **shared, pith__encoder *e,
     s->job = *job;
     s->job.threads = 1, s->job.batch_tokens = 0, s->job.batching = NULL, s->job.stop = NULL;
     s->job.progress = NULL, s->job.profile = NULL, s->job.stats = NULL;
+    s->job.results = NULL, s->job.failures = NULL;
     encode_call *c = &s->call;
     pith_status status = pith__encode_begin(c, e, &s->job, uses, count, allocator, err);
     if (status) {
@@ -114,7 +115,7 @@ static pith_status shared_emit_none(pith__shared_worker *w, const pith__shared_t
     const encode_call *c = &t->job->call;
     for (size_t use = 0; use < c->use_count; use++) {
         const int64_t width = c->encoder->models[c->uses[use].output].width;
-        pith__head_rows rows = { t->text, NULL, 0, width, 0, NULL, &w->chunk.chunk };
+        pith__head_rows rows = { t->text, NULL, 0, width, 0, NULL, &w->chunk.chunk, t->status != 0 };
         PITH_TRY(c->uses[use].head->emit(c->states[use], &rows, err));
     }
     return PITH_OK;

@@ -2,8 +2,8 @@
  * own request says, and its rows go to the heads of that request. What a text shares a run with
  * changes no bit of its results.
  *
- * A text that fails, fails alone: its place is as that of a text without tokens, and the others of
- * its run have their results. */
+ * A text that fails, fails alone: its heads are told that it is bad, and the others of its run
+ * have their results. */
 #ifndef PITH_MODELS_ENCODE_SHARED_TEXTS_H
 #define PITH_MODELS_ENCODE_SHARED_TEXTS_H
 
@@ -15,7 +15,8 @@ typedef struct pith__shared_job pith__shared_job;
 typedef struct pith__shared_worker pith__shared_worker;
 
 /* The job's texts, and what else it and the uses point to, live until the job is closed. Of the job
- * threads, batch_tokens, batching, stop, progress, profile and stats are not looked at. */
+ * threads, batch_tokens, batching, stop, progress, profile, stats, results and failures are not looked
+ * at. */
 pith_status pith__shared_open(pith__shared_job **shared, pith__encoder *encoder,
                               const pith__encode_job *job, const pith__head_use *uses, size_t count,
                               pith_error *err);

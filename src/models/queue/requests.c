@@ -37,8 +37,12 @@ static pith_status request_bytes(size_t *bytes, const pith_request *q, pith_erro
     bool over = pith__mul_overflows(q->count, TEXT_BYTES, bytes) ||
                 pith__add_overflows(*bytes, REQUEST_BYTES, bytes) ||
                 pith__add_overflows(*bytes, q->query.size, bytes);
-    for (size_t i = 0; i < q->count && !over && q->texts; i++)
-        over = pith__add_overflows(*bytes, q->texts[i].size, bytes);
+    for (size_t i = 0; i < q->count && !over; i++) {
+        size_t size;
+        over = q->texts ? pith__add_overflows(*bytes, q->texts[i].size, bytes)
+                        : pith__mul_overflows(q->tokens[i].count, 2 * sizeof(int32_t), &size) ||
+                              pith__add_overflows(*bytes, size, bytes);
+    }
     return over ? pith__fail_memory(err, SIZE_MAX) : PITH_OK;
 }
 
@@ -71,34 +75,65 @@ static pith_status request_copy_texts(const pith_str **copies, pith__arena *aren
     return PITH_OK;
 }
 
+static pith_status request_copy_ids(const int32_t **ids, pith__arena *arena, size_t count,
+                                    pith_error *err) {
+    if (!*ids) return PITH_OK;
+    int32_t *copy = pith__arena_alloc(arena, count * sizeof *copy);
+    if (!copy) return pith__fail_memory(err, count * sizeof *copy);
+    if (count) memcpy(copy, *ids, count * sizeof *copy);
+    *ids = copy;
+    return PITH_OK;
+}
+
+static pith_status request_copy_tokens(const pith_token_ids **copies, pith__arena *arena,
+                                       const pith_request *q, pith_error *err) {
+    pith_token_ids *tokens = pith__arena_array(arena, q->count, sizeof *tokens);
+    if (!tokens) return pith__fail_memory(err, q->count * sizeof *tokens);
+    for (size_t i = 0; i < q->count; i++) {
+        tokens[i] = q->tokens[i];
+        PITH_TRY(request_copy_ids(&tokens[i].ids, arena, tokens[i].count, err));
+        PITH_TRY(request_copy_ids(&tokens[i].type_ids, arena, tokens[i].count, err));
+    }
+    *copies = tokens;
+    return PITH_OK;
+}
+
+/* The request with copies of what its texts are. */
+static pith_status request_copy(pith_request *q, pith__arena *arena, size_t bytes,
+                                pith_error *err) {
+    PITH_TRY(request_copy_str(&q->query, arena, q->query, err));
+    return q->tokens ? request_copy_tokens(&q->tokens, arena, q, err)
+                     : request_copy_texts(&q->texts, arena, q, bytes, err);
+}
+
 /* Of the options what belongs to one call alone is left out. */
 static pith_status request_encode_task(pith__queue_request *r, const pith_model *m,
-                                       const pith_str *texts, const pith_request *q,
-                                       pith_error *err) {
+                                       const pith_request *q, pith_error *err) {
     pith_encode_options o = PITH_ENCODE_OPTIONS_INIT;
     pith_embed_options e = PITH_EMBED_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, q->encode, err);
     PITH_TAKE_OPTIONS(e, o.embed, err);
     o.call = (pith_call){ .size = sizeof o };
     e.call = (pith_call){ .size = sizeof e };
-    e.stats = NULL, e.batching = NULL, e.batch_tokens = 0;
+    e.stats = NULL, e.batching = NULL, e.batch_tokens = 0, e.results = NULL, e.failures = NULL;
     PITH_TRY(request_copy_name(&e.prompt_name, &r->arena, err));
     o.embed = &e;
-    return pith__model_encode_task(&r->task, m, texts, q->count, &o, err);
+    return pith__model_encode_task(&r->task, m, q->texts, q->tokens, q->count, &o, err);
 }
 
 static pith_status request_score_task(pith__queue_request *r, const pith_model *m,
-                                      const pith_str *texts, const pith_request *q,
-                                      pith_error *err) {
+                                      const pith_request *q, pith_error *err) {
+    const pith__score_ask ask = { .texts = q->texts,
+                                  .tokens = q->tokens,
+                                  .count = q->count,
+                                  .reranks = q->task == PITH_REQUEST_RERANK,
+                                  .query = q->query };
     pith_score_options o = PITH_SCORE_OPTIONS_INIT;
-    pith_str query;
     PITH_TAKE_OPTIONS(o, q->score, err);
     o.call = (pith_call){ .size = sizeof o };
-    o.stats = NULL, o.batching = NULL, o.batch_tokens = 0;
+    o.stats = NULL, o.batching = NULL, o.batch_tokens = 0, o.results = NULL, o.failures = NULL;
     PITH_TRY(request_copy_name(&o.instruction, &r->arena, err));
-    PITH_TRY(request_copy_str(&query, &r->arena, q->query, err));
-    return pith__model_score_task(&r->task, m, q->task == PITH_REQUEST_RERANK ? &query : NULL,
-                                  texts, q->count, &o, err);
+    return pith__model_score_task(&r->task, m, &ask, &o, err);
 }
 
 /* What each text takes of a chunk, in tokens, as far as that can be told before it is tokenised. */
@@ -108,22 +143,21 @@ static pith_status request_costs(pith__queue_request *r, const pith_request *q, 
     uint32_t *costs = pith__arena_alloc(&r->arena, q->count * sizeof *costs);
     if (!costs) return pith__fail_memory(err, q->count * sizeof *costs);
     for (size_t i = 0; i < q->count; i++) {
-        size_t cost = 2 + q->texts[i].size / BYTES_PER_TOKEN;
+        size_t cost = q->tokens ? q->tokens[i].count : 2 + q->texts[i].size / BYTES_PER_TOKEN;
         if (job->pairs) cost += 1 + q->query.size / BYTES_PER_TOKEN;
         if (limit && cost > (size_t)limit) cost = (size_t)limit;
+        if (!cost) cost = 1;
         costs[i] = cost < UINT32_MAX ? (uint32_t)cost : UINT32_MAX;
     }
     r->place.costs = costs;
     return PITH_OK;
 }
 
-static pith_status request_fill(pith__queue_request *r, const pith_queue *queue,
-                                const pith_request *q, size_t bytes, pith_error *err) {
-    const pith_str *texts;
+static pith_status request_fill(pith__queue_request *r, const pith_queue *queue, pith_request *q,
+                                size_t bytes, pith_error *err) {
     size_t rows;
-    PITH_TRY(request_copy_texts(&texts, &r->arena, q, bytes, err));
-    PITH_TRY((r->encodes ? request_encode_task : request_score_task)(r, queue->model, texts, q,
-                                                                     err));
+    PITH_TRY(request_copy(q, &r->arena, bytes, err));
+    PITH_TRY((r->encodes ? request_encode_task : request_score_task)(r, queue->model, q, err));
     pith__text_task *task = r->task;
     PITH_TRY(pith__account_explain(
         &queue->model->account,
@@ -151,8 +185,6 @@ pith_status pith__queue_request_make(pith__queue_request **made, const pith_queu
     size_t bytes;
     PITH_TAKE_OPTIONS(q, request, err);
     PITH_TRY(request_check(&q, err));
-    if (q.tokens)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED, "a queue does not take tokens yet");
     PITH_TRY(request_bytes(&bytes, &q, err));
     pith__queue_request *r = pith__memory_alloc(&queue->allocator, sizeof *r, 16);
     if (!r) return pith__fail_memory(err, sizeof *r);
@@ -179,15 +211,6 @@ void pith__queue_request_free(const pith_queue *queue, pith__queue_request *r) {
     pith__memory_free(&queue->allocator, r);
 }
 
-/* Rows of texts that failed are no numbers. */
-static void request_clear_failed(const pith__queue_request *r) {
-    const pith__text_task *task = r->task;
-    const float nan = __builtin_nanf("");
-    for (size_t i = 0; i < r->place.count && task->rows; i++)
-        for (size_t k = 0; k < task->width && r->results[i].status; k++)
-            task->rows[i * task->width + k] = nan;
-}
-
 void pith__queue_request_answer(pith__queue_request *r) {
     pith_error fault = PITH_ERROR_INIT;
     const uint64_t now = pith__clock_ns(), began = r->began ? r->began : now;
@@ -197,7 +220,6 @@ void pith__queue_request_answer(pith__queue_request *r) {
                                .waited_ns = began - r->place.came,
                                .ran_ns = now - began,
                                .message = "" };
-    if (r->failed) request_clear_failed(r);
     if (!r->status && r->task->gather)
         r->status = r->task->gather(&response.encoded, r->task, &fault);
     switch (r->status) {
