@@ -96,6 +96,9 @@ PITH_HPP_OPTIONS(pith_batching, PITH_BATCHING_INIT)
 PITH_HPP_OPTIONS(pith_encode_options, PITH_ENCODE_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_encode_memory, PITH_ENCODE_MEMORY_INIT)
 PITH_HPP_OPTIONS(pith_score_options, PITH_SCORE_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_queue_options, PITH_QUEUE_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_request, PITH_REQUEST_INIT)
+PITH_HPP_OPTIONS(pith_queue_statistics, PITH_QUEUE_STATISTICS_INIT)
 PITH_HPP_OPTIONS(pith_search_index_options, PITH_SEARCH_INDEX_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_search_options, PITH_SEARCH_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_run_options, PITH_RUN_OPTIONS_INIT)
@@ -1253,6 +1256,70 @@ class SessionPool {
   private:
     std::size_t outputs_;
     detail::Handle<pith_session_pool, pith_session_pool_destroy> handle_;
+};
+
+/* ---- texts of many callers ---- */
+
+/* Runs texts of any number of callers together (pith/queue.h). Any number of threads may use it. It
+ * must end before its model; what waits then is cancelled. */
+class Queue {
+  public:
+    /* Is called once for each request, on a thread of the queue. It must not throw, nor end or drain
+     * the queue. The response is valid during the call. */
+    using Done = std::function<void(const pith_response &response)>;
+
+    explicit Queue(const Model &model,
+                   const pith_queue_options &o = options<pith_queue_options>()) {
+        pith_queue *handle = nullptr;
+        detail::attempt(
+            [&](pith_error *err) { return pith_queue_create(&handle, model.get(), &o, err); });
+        handle_.reset(handle);
+    }
+    pith_queue *get() const noexcept { return handle_.get(); }
+    /* Returns the request's ticket. r has all but the texts, done and user: task, options, priority,
+     * deadline, key. Throws an Error of PITH_ERR_BUSY if the queue is full. */
+    std::uint64_t submit(const Texts &texts, Done done, pith_request r = options<pith_request>()) {
+        r.texts = texts.data();
+        r.tokens = nullptr;
+        r.count = texts.size();
+        return submit_one(r, std::move(done));
+    }
+    std::uint64_t submit(const TokenTexts &texts, Done done,
+                         pith_request r = options<pith_request>()) {
+        r.texts = nullptr;
+        r.tokens = texts.data();
+        r.count = texts.size();
+        return submit_one(r, std::move(done));
+    }
+    /* Returns false if no such request waits or runs. */
+    bool cancel(std::uint64_t ticket) noexcept {
+        return pith_queue_cancel(get(), ticket, nullptr) == PITH_OK;
+    }
+    /* Takes no more requests, and waits for those that there are. */
+    void drain(const pith_call &call = options<pith_call>()) {
+        detail::attempt([&](pith_error *err) { return pith_queue_drain(get(), &call, err); });
+    }
+    pith_queue_statistics statistics() const {
+        auto n = options<pith_queue_statistics>();
+        detail::attempt([&](pith_error *err) { return pith_queue_report(&n, get(), err); });
+        return n;
+    }
+
+  private:
+    std::uint64_t submit_one(pith_request &r, Done done) {
+        auto kept = std::make_unique<Done>(std::move(done));
+        std::uint64_t ticket = 0;
+        r.user = kept.get();
+        r.done = [](void *user, const pith_response *response) noexcept {
+            const std::unique_ptr<Done> mine(static_cast<Done *>(user));
+            (*mine)(*response);
+        };
+        detail::attempt(
+            [&](pith_error *err) { return pith_queue_submit(&ticket, get(), &r, err); });
+        static_cast<void>(kept.release());
+        return ticket;
+    }
+    detail::Handle<pith_queue, pith_queue_destroy> handle_;
 };
 
 /* ---- search ---- */

@@ -386,6 +386,42 @@ static void test_refused(void **state) {
     assert_int_equal(a.calls, 0);
 }
 
+/* ---- tokens ---- */
+
+/* Texts that are tokens have the results of the texts; a bad one fails alone. */
+static void test_tokens(void **state) {
+    (void)state;
+    static const size_t which[ENCODE_TEXTS] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    static int32_t ids[ENCODE_TEXTS][IDS_MAX];
+    pith_token_ids tokens[ENCODE_TEXTS];
+    pith_encode_options o = PITH_ENCODE_OPTIONS_INIT;
+    answer a = ANSWER_INIT, b = ANSWER_INIT;
+    pith_queue *queue = make(model, 2, 0);
+    for (size_t i = 0; i < ENCODE_TEXTS; i++)
+        tokens[i] = (pith_token_ids){ .ids = ids[i], .count = encode_ids(ids[i], model, texts[i]) };
+    pith_request r = ask(&a, NULL, ENCODE_TEXTS);
+    a.what = o.what = 15, a.which = which;
+    r.tokens = tokens;
+    r.encode = &o;
+    assert_int_equal(pith_queue_submit(NULL, queue, &r, NULL), PITH_OK);
+    ids[3][0] = VOCABULARY; /* what was given is copied */
+    wait_for(&a, 1);
+    if (a.status || a.failed) fail_msg("%s", a.message);
+    assert_string_equal(a.message, "");
+    for (size_t i = 0; i < ENCODE_TEXTS; i++) assert_int_equal(a.results[i].tokens, tokens[i].count);
+    r.user = &b;
+    b.what = 15, b.which = which;
+    assert_int_equal(pith_queue_submit(NULL, queue, &r, NULL), PITH_OK);
+    wait_for(&b, 1);
+    assert_int_equal(b.status, PITH_OK);
+    assert_int_equal(b.failed, 1);
+    assert_int_equal(b.results[3].status, PITH_ERR_ARGUMENT);
+    if (strncmp(b.message, "text 3: ", 8)) fail_msg("%s", b.message);
+    r.texts = texts;
+    refuses(queue, &r, "both texts and tokens");
+    pith_queue_destroy(queue);
+}
+
 /* ---- scores ---- */
 
 static void test_scores(void **state) {
@@ -490,7 +526,8 @@ int main(void) {
         cmocka_unit_test(test_many_callers), cmocka_unit_test(test_cancel_and_deadline),
         cmocka_unit_test(test_destroy),      cmocka_unit_test(test_drain),
         cmocka_unit_test(test_full),         cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_scores),       cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_tokens),       cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
