@@ -78,34 +78,36 @@ typedef enum pith_request_task {
 typedef struct pith_response {
     size_t size;
     uint64_t ticket;
-    pith_status status; /* PITH_OK: every text was tried, and results says which have failed.
+    pith_status status;  /* PITH_OK: every text was tried, and results says which have failed.
                            Otherwise the request failed as a whole: PITH_ERR_CANCELLED,
                            PITH_ERR_DEADLINE, or PITH_ERR_MEMORY if there was none for the results */
     const char *message; /* of this failure; else of the first text that failed; else "" */
     size_t failed;       /* texts that failed, if status is PITH_OK */
-    size_t count;                    /* texts */
+    size_t count;        /* texts */
     const pith_text_result *results; /* [count], in the order of the request; NULL, as the next two,
                                         if the request failed as a whole */
     const pith_encoded *encoded;     /* of PITH_REQUEST_ENCODE; rows of texts that failed are NaN or
                                         empty */
-    const float *scores; /* of the other tasks: [count, labels], row-major; NaN for a text that failed
+    const float
+        *scores;   /* of the other tasks: [count, labels], row-major; NaN for a text that failed
                           */
-    size_t labels;       /* scores per text; 1 of PITH_REQUEST_RERANK */
-    uint64_t waited_ns;  /* from submit to the first chunk, or to the end if there was none */
-    uint64_t ran_ns;     /* from the first chunk to the end; 0 if there was none */
+    size_t labels; /* scores per text; 1 of PITH_REQUEST_RERANK */
+    uint64_t waited_ns; /* from submit to the first chunk, or to the end if there was none */
+    uint64_t ran_ns;    /* from the first chunk to the end; 0 if there was none */
 } pith_response;
 
 typedef struct pith_request {
     size_t size;
-    int32_t task;                 /* a pith_request_task */
-    int32_t priority;             /* -100 to 100; the highest comes first */
-    const pith_str *texts;        /* [count], copied; or */
-    const pith_token_ids *tokens; /* [count], copied; NULL if there are texts. Of PITH_REQUEST_RERANK
+    int32_t task;          /* a pith_request_task */
+    int32_t priority;      /* -100 to 100; the highest comes first */
+    const pith_str *texts; /* [count], copied; or */
+    const pith_token_ids
+        *tokens; /* [count], copied; NULL if there are texts. Of PITH_REQUEST_RERANK
                                      each is a pair, as of pith_rerank_tokens */
     size_t count;
-    pith_str query;                     /* of PITH_REQUEST_RERANK, copied */
-    const pith_encode_options *encode;  /* of PITH_REQUEST_ENCODE, or */
-    const pith_score_options *score;    /* of the others; copied. NULL: the defaults. Of their call
+    pith_str query;                    /* of PITH_REQUEST_RERANK, copied */
+    const pith_encode_options *encode; /* of PITH_REQUEST_ENCODE, or */
+    const pith_score_options *score;   /* of the others; copied. NULL: the defaults. Of their call
                                            contexts, batch_tokens, batching, stats, results and
                                            failures nothing is looked at. */
     uint64_t deadline_ns; /* a time of pith_clock_now: if there are texts then which have not begun,
@@ -143,7 +145,7 @@ PITH_API pith_status pith_queue_drain(pith_queue *queue, const pith_call *call, 
 /* Counts since the queue was made, and its state at this moment. */
 typedef struct pith_queue_statistics {
     size_t size;
-    uint64_t requests; /* done, in whatever way */
+    uint64_t requests;           /* done, in whatever way */
     uint64_t cancelled, expired; /* of these */
     uint64_t failed;             /* of these, as a whole for another reason */
     uint64_t refused;            /* not accepted: PITH_ERR_BUSY */
@@ -151,9 +153,10 @@ typedef struct pith_queue_statistics {
     uint64_t failed_texts;       /* that were tried and failed */
     uint64_t chunks;             /* runs of the model */
     uint64_t chunk_requests;     /* requests in these chunks, added up */
-    uint64_t waiting_requests, waiting_texts; /* now: texts that have not begun, and their requests */
-    uint64_t held_requests, held_bytes;       /* now: that wait or run; what the limits count */
-    uint64_t running_texts;                   /* now */
+    uint64_t waiting_requests,
+        waiting_texts;                  /* now: texts that have not begun, and their requests */
+    uint64_t held_requests, held_bytes; /* now: that wait or run; what the limits count */
+    uint64_t running_texts;             /* now */
     uint64_t oldest_ns; /* how long the oldest request that has not begun has waited; 0: none */
     double tokens_per_second; /* over the last seconds in which chunks ran; 0: not known yet */
 } pith_queue_statistics;

@@ -115,7 +115,9 @@ static pith_status shared_emit_none(pith__shared_worker *w, const pith__shared_t
     const encode_call *c = &t->job->call;
     for (size_t use = 0; use < c->use_count; use++) {
         const int64_t width = c->encoder->models[c->uses[use].output].width;
-        pith__head_rows rows = { t->text, NULL, 0, width, 0, NULL, &w->chunk.chunk, t->status != 0 };
+        pith__head_rows rows = {
+            t->text, NULL, 0, width, 0, NULL, &w->chunk.chunk, t->status != 0
+        };
         PITH_TRY(c->uses[use].head->emit(c->states[use], &rows, err));
     }
     return PITH_OK;

@@ -65,7 +65,8 @@ pith_status pith__queue_create(pith_queue **queue, const pith_model *model,
                                const pith_queue_options *options, pith_error *err) {
     pith_queue_options o;
     PITH_TRY(queue_options(&o, model, options, err));
-    const pith_allocator *allocator = o.call.allocator ? o.call.allocator : &pith__allocator_default;
+    const pith_allocator *allocator =
+        o.call.allocator ? o.call.allocator : &pith__allocator_default;
     int threads = pith__threads_count(o.call.threads);
     if (threads > PITH_QUEUE_THREADS_MAX) threads = PITH_QUEUE_THREADS_MAX;
     pith_queue *q = pith__memory_alloc(allocator, sizeof *q, 64);
@@ -125,9 +126,8 @@ void pith__queue_destroy(pith_queue *q) {
 
 /* Whether a request may come at all. With the lock. */
 static pith_status queue_check(pith_queue *q, size_t bytes, pith_error *err) {
-    pith_status status =
-        q->draining ? pith__fail(err, PITH_ERR_BUSY, "the queue is being drained")
-                    : pith__schedule_check(&q->schedule, bytes, err);
+    pith_status status = q->draining ? pith__fail(err, PITH_ERR_BUSY, "the queue is being drained")
+                                     : pith__schedule_check(&q->schedule, bytes, err);
     q->numbers.refused += status == PITH_ERR_BUSY;
     return status;
 }
@@ -222,8 +222,7 @@ pith_status pith__queue_report(pith_queue_statistics *statistics, const pith_que
     n.held_bytes = s->bytes;
     n.running_texts = s->out;
     n.oldest_ns = s->oldest ? pith__clock_ns() - s->oldest->came : 0;
-    n.tokens_per_second =
-        q->rate_time ? (double)q->rate_tokens / (double)q->rate_time * 1e9 : 0;
+    n.tokens_per_second = q->rate_time ? (double)q->rate_tokens / (double)q->rate_time * 1e9 : 0;
     pthread_mutex_unlock(&q->lock);
     n.size = theirs;
     memcpy(statistics, &n, theirs < sizeof n ? theirs : sizeof n);

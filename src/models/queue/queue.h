@@ -58,8 +58,9 @@ struct pith_queue {
     bool draining, ending;
     double tokens_per_cost; /* of the texts of the last chunks */
     pith_queue_statistics numbers;
-    uint64_t chunk;                             /* number of the last one */
-    uint64_t rate_from, rate_tokens, rate_time; /* for tokens_per_second: rate_from is the time up to
+    uint64_t chunk; /* number of the last one */
+    uint64_t rate_from, rate_tokens,
+        rate_time; /* for tokens_per_second: rate_from is the time up to
                                                    which it is counted */
 };
 

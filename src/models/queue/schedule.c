@@ -167,9 +167,9 @@ static void schedule_finish(pith__schedule *s, pith__schedule_request *r) {
 
 void pith__schedule_init(pith__schedule *s, const pith_allocator *allocator, size_t max_requests,
                          size_t max_bytes) {
-    *s = (pith__schedule){
-        .allocator = allocator, .max_requests = max_requests, .max_bytes = max_bytes
-    };
+    *s = (pith__schedule){ .allocator = allocator,
+                           .max_requests = max_requests,
+                           .max_bytes = max_bytes };
 }
 
 pith_status pith__schedule_check(const pith__schedule *s, size_t bytes, pith_error *err) {

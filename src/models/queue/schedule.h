@@ -40,7 +40,8 @@ typedef struct pith__schedule_request {
     size_t out;   /* of these, not returned yet */
     bool stopped; /* no more are taken */
     /* Of the schedule. */
-    struct pith__schedule_key *line; /* of whose requests it is one; NULL: nothing is left to take */
+    struct pith__schedule_key
+        *line; /* of whose requests it is one; NULL: nothing is left to take */
     struct pith__schedule_request *before, *after;             /* in the line */
     struct pith__schedule_request *older, *newer;              /* of those that have not begun */
     struct pith__schedule_request *held_before, *held_after;   /* of all */
@@ -60,10 +61,10 @@ typedef struct pith__schedule {
     const pith_allocator *allocator;
     size_t max_requests, max_bytes;
     uint64_t last_ticket;
-    size_t held, bytes;                     /* requests that wait or run, and their bytes */
-    size_t waiting, waiting_texts, out;     /* requests and texts to be taken; texts that are out */
-    size_t waiting_bytes;                   /* of the requests that have texts to be taken */
-    uint64_t waiting_cost;                  /* of these texts */
+    size_t held, bytes;                 /* requests that wait or run, and their bytes */
+    size_t waiting, waiting_texts, out; /* requests and texts to be taken; texts that are out */
+    size_t waiting_bytes;               /* of the requests that have texts to be taken */
+    uint64_t waiting_cost;              /* of these texts */
     pith__schedule_request *oldest, *newest; /* of those that have not begun */
     pith__schedule_request *all;
     pith__schedule_request *deadlines; /* the root of the heap */

@@ -63,8 +63,7 @@ static size_t worker_take(pith__queue_worker *w, size_t have, int64_t tokens, co
     for (size_t i = have; i < have + n; i++) {
         pith__queue_request *r = (pith__queue_request *)w->taken[i].request;
         if (!r->began) r->began = now;
-        w->texts[i] =
-            (pith__shared_text){ .job = r->job, .text = w->taken[i].text, .owner = r };
+        w->texts[i] = (pith__shared_text){ .job = r->job, .text = w->taken[i].text, .owner = r };
     }
     return n;
 }

@@ -791,8 +791,7 @@ pith_status pith__model_encode_task(pith__text_task **task, const pith_model *mo
                                     pith_error *err) {
     const pith_allocator *allocator = model->options.call.allocator;
     encoding *c = pith__memory_alloc(allocator, sizeof *c, 16);
-    if (!c)
-        return pith__account_explain(&model->account, pith__fail_memory(err, sizeof *c), err);
+    if (!c) return pith__account_explain(&model->account, pith__fail_memory(err, sizeof *c), err);
     *c = (encoding){ .m = model, .texts = texts, .count = count };
     c->task.gather = encoding_task_gather;
     c->task.drop = encoding_task_drop;

@@ -122,8 +122,8 @@ static pith_status scoring_options(pith_score_options *o, const pith_score_optio
 }
 
 /* Without an activation the model's own counts. */
-static pith_activation scoring_of_classifier(const pith_model *m,
-                                                   const pith_score_options *o, size_t labels) {
+static pith_activation scoring_of_classifier(const pith_model *m, const pith_score_options *o,
+                                             size_t labels) {
     pith_activation own = m->labels.classify;
     /* a softmax of one is always 1 */
     if (labels == 1 && own == PITH_ACTIVATION_SOFTMAX) own = PITH_ACTIVATION_SIGMOID;

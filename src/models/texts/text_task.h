@@ -15,7 +15,8 @@ struct pith__text_task {
     pith__encode_job job;
     pith__head_use uses[PITH_TEXT_TASK_USES];
     size_t use_count;
-    float *rows;  /* [job.count, width] dense vectors or scores, into which heads write; NULL: none */
+    float
+        *rows; /* [job.count, width] dense vectors or scores, into which heads write; NULL: none */
     size_t width; /* of a row */
     /* Puts the results together when all texts were run. They live as long as the task. NULL: rows
      * are all there is. */

@@ -49,7 +49,8 @@ typedef struct answer {
     uint64_t ticket;
 } answer;
 
-#define ANSWER_INIT { .lock = PTHREAD_MUTEX_INITIALIZER, .here = PTHREAD_COND_INITIALIZER }
+#define ANSWER_INIT                                                                                \
+    { .lock = PTHREAD_MUTEX_INITIALIZER, .here = PTHREAD_COND_INITIALIZER }
 
 /* Text i of the response has the bits of the text by itself. cmocka cannot fail on another thread,
  * so a difference is noted in the message. */
@@ -84,8 +85,7 @@ static void take_answer(void *user, const pith_response *r) {
     a->count = r->count, a->failed = r->failed, a->labels = r->labels;
     a->ticket = r->ticket;
     snprintf(a->message, sizeof a->message, "%s", r->message);
-    if (r->results && r->count <= 64)
-        memcpy(a->results, r->results, r->count * sizeof *r->results);
+    if (r->results && r->count <= 64) memcpy(a->results, r->results, r->count * sizeof *r->results);
     if (r->scores && r->count * r->labels <= 64)
         memcpy(a->scores, r->scores, r->count * r->labels * sizeof *r->scores);
     for (size_t i = 0; a->which && r->encoded && i < r->count; i++)
@@ -408,7 +408,8 @@ static void test_tokens(void **state) {
     wait_for(&a, 1);
     if (a.status || a.failed) fail_msg("%s", a.message);
     assert_string_equal(a.message, "");
-    for (size_t i = 0; i < ENCODE_TEXTS; i++) assert_int_equal(a.results[i].tokens, tokens[i].count);
+    for (size_t i = 0; i < ENCODE_TEXTS; i++)
+        assert_int_equal(a.results[i].tokens, tokens[i].count);
     r.user = &b;
     b.what = 15, b.which = which;
     assert_int_equal(pith_queue_submit(NULL, queue, &r, NULL), PITH_OK);
@@ -430,8 +431,8 @@ static void test_scores(void **state) {
     float wanted[CASES];
     cases_open(&all);
     pith_model *judge = open_task(TASKS "cross-bert", NULL);
-    assert_int_equal(
-        pith_rerank(wanted, judge, all.texts[0], all.pairs, CASES, NULL, NULL), PITH_OK);
+    assert_int_equal(pith_rerank(wanted, judge, all.texts[0], all.pairs, CASES, NULL, NULL),
+                     PITH_OK);
     pith_queue *queue = make(judge, 2, 40);
     enum { REQUESTS = 20 };
     static answer answers[REQUESTS];

@@ -57,7 +57,8 @@ static void add(pith__schedule_request *r) {
 }
 
 /* Takes a chunk, checks from whom how many texts come, and gives them back. */
-static void expect(uint64_t cost, size_t kinds, pith__schedule_request **who, const size_t *counts) {
+static void expect(uint64_t cost, size_t kinds, pith__schedule_request **who,
+                   const size_t *counts) {
     pith__schedule_text texts[ROOM];
     const void *group = NULL;
     size_t n = pith__schedule_take(&s, texts, ROOM, cost, &group), at = 0;
@@ -211,7 +212,8 @@ static void test_deadlines(void **state) {
     assert_true(pith__schedule_return(&s, &r[3], 1));
     assert_true(pith__schedule_return(&s, &r[0], 4));
     assert_true(pith__schedule_return(&s, &r[2], 4));
-    pith__schedule_leave(&s, &r[3]), pith__schedule_leave(&s, &r[0]), pith__schedule_leave(&s, &r[2]);
+    pith__schedule_leave(&s, &r[3]), pith__schedule_leave(&s, &r[0]),
+        pith__schedule_leave(&s, &r[2]);
 }
 
 static void finish(pith__schedule_request *r) {
@@ -274,8 +276,7 @@ static void test_random(void **state) {
             const bool any = s.waiting > 0;
             size_t n = pith__schedule_take(&s, out + outs, ROOM, (uint64_t)(rand() % 200), &group);
             assert_int_equal(any, n > 0);
-            for (size_t k = outs; k < outs + n; k++)
-                assert_ptr_equal(out[k].request->group, group);
+            for (size_t k = outs; k < outs + n; k++) assert_ptr_equal(out[k].request->group, group);
             outs += n;
         } else if (what < 90 && outs) {
             for (size_t k = 0; k < 20 && outs; k++) {
