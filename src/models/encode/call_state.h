@@ -105,7 +105,7 @@ pith_status pith__encode_keep_row(const encode_call *c, encode_worker *w, pith__
 /* Sets call->prompt_rows. */
 pith_status pith__encode_count_prompt(encode_call *c, pith_error *err);
 /* Text i of the window becomes its row. */
-pith_status pith__encode_text(encode_call *c, encode_worker *w, size_t i, pith_error *err);
+pith_status pith__encode_text_row(encode_call *c, encode_worker *w, size_t i, pith_error *err);
 /* A task of threads: tokenises a part of the window's texts into call->rows. */
 void pith__encode_text_part(void *call, size_t part, int worker);
 

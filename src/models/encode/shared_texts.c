@@ -134,7 +134,7 @@ void pith__shared_tokenise(pith__shared_worker *w, pith__shared_text *t) {
     encode_call *c = &t->job->call;
     pith_error fault = PITH_ERROR_INIT;
     const uint64_t begin = pith__clock_ns();
-    if (pith__encode_text(c, &w->tokens, t->text, &fault)) {
+    if (pith__encode_text_row(c, &w->tokens, t->text, &fault)) {
         shared_fail(w, t, &fault);
     } else {
         t->tokens = (uint32_t)c->rows[t->text].count;

@@ -163,7 +163,7 @@ static void encode_keep_end(const encode_call *c, pith_tokens *tokens) {
     memcpy(tokens->ids + tokens->count - n, f->end + f->end_count - n, n * sizeof *tokens->ids);
 }
 
-pith_status pith__encode_text(encode_call *c, encode_worker *w, size_t i, pith_error *err) {
+pith_status pith__encode_text_row(encode_call *c, encode_worker *w, size_t i, pith_error *err) {
     const size_t number = c->first_text + i;
     if (c->job->given) return c->job->given->take(c, w, i, err);
     const pith_tokenize_options options = encode_tokenize_options(c);
@@ -193,7 +193,7 @@ void pith__encode_text_part(void *context, size_t part, int index) {
     for (size_t i = first; i < first + count && i < pith__encode_first_failed(c); i++) {
         pith_error fault = PITH_ERROR_INIT;
         if (pith__stop_asked(c->job->stop)) break;
-        if (pith__encode_text(c, w, i, &fault))
+        if (pith__encode_text_row(c, w, i, &fault))
             pith__encode_fail_text(c, w, &fault, i);
         else if (c->results)
             c->results->note(c, i, NULL);
