@@ -43,11 +43,12 @@ typedef struct pith_queue pith_queue;
  * while it is run, and results, are of the model's allocator. */
 typedef struct pith_queue_options {
     pith_call call;
-    int32_t batch_tokens; /* tokens of a chunk; 0: as in pith_embed_options. A single text may have
-                             more. */
-    int32_t reserved;     /* 0 */
-    size_t max_requests;  /* that wait or run; more are PITH_ERR_BUSY. 0: 65,536 */
-    size_t max_bytes;     /* of the requests that wait or run: their texts and tokens, dense vectors
+    int32_t
+        batch_tokens;    /* tokens of a chunk, about; 0: as in pith_embed_options. A single text may
+                             have more. */
+    int32_t reserved;    /* 0 */
+    size_t max_requests; /* that wait or run; more are PITH_ERR_BUSY. 0: 65,536 */
+    size_t max_bytes;    /* of the requests that wait or run: their texts and tokens, dense vectors
                              and scores, about 100 bytes per text, and 16 KiB; more are
                              PITH_ERR_BUSY. A request that is larger than all of it is accepted while
                              there is no other. 0: 256 MiB */

@@ -272,9 +272,12 @@ size_t pith__shared_run(pith__shared_worker *w, pith__shared_text *texts, size_t
         truncated += texts[i].truncated;
         if (shared_is_left(w, &texts[i])) order[left++] = &texts[i];
     }
+    /* runs of about the same size, where one is not enough */
+    const int64_t parts = ((int64_t)tokens + budget - 1) / budget;
+    const int64_t part = parts ? ((int64_t)tokens + parts - 1) / parts : 0;
     for (size_t first = 0, n; first < left; first += n) {
         int64_t sum = order[first]->tokens;
-        for (n = 1; first + n < left && e->text_inputs.ragged; n++) {
+        for (n = 1; first + n < left && e->text_inputs.ragged && sum < part; n++) {
             if (sum + order[first + n]->tokens > budget) break;
             sum += order[first + n]->tokens;
         }

@@ -7,8 +7,12 @@
 
 /* A chunk of fewer tokens is not shared out among idle workers: each reads all weights. */
 #define SHARE_TOKENS_MIN 128
-/* How often a chunk is filled up: what it has room for is a guess until its texts are tokenised. */
+/* What a text takes is a guess until it is tokenised. So a chunk is filled in steps, each of which
+ * takes this part of what is left, and it may have this much more in the end than it should: to run
+ * the rest by itself would cost more. */
 #define FILLS_MAX 3
+#define FILL_PART(tokens) ((tokens) - (tokens) / 8)
+#define CHUNK_MAX(tokens) ((tokens) + (tokens) / 8)
 /* tokens_per_second is that of about so long. */
 #define RATE_NS UINT64_C(4000000000)
 /* The part that the last chunk has in what is known of tokens per cost. */
@@ -56,7 +60,7 @@ static void worker_expire(pith_queue *q, uint64_t now) {
 static size_t worker_take(pith__queue_worker *w, size_t have, int64_t tokens, const void **group,
                           uint64_t now) {
     pith_queue *q = w->queue;
-    const double cost = (double)tokens / q->tokens_per_cost;
+    const double cost = (double)FILL_PART(tokens) / q->tokens_per_cost;
     const size_t n =
         pith__schedule_take(&q->schedule, w->taken + have, PITH_QUEUE_CHUNK_TEXTS - have,
                             cost < 1 ? 1 : (uint64_t)cost, group);
@@ -131,7 +135,7 @@ static void worker_learn(pith__queue_worker *w, size_t first, size_t count, int6
 /* Fills the chunk, of n texts already, and runs it. Begins and ends with the lock. */
 static void worker_run(pith__queue_worker *w, size_t n, int64_t share, const void *group) {
     pith_queue *q = w->queue;
-    const int64_t budget = worker_budget(q);
+    const int64_t budget = CHUNK_MAX(worker_budget(q));
     int64_t tokens = 0;
     size_t count = 0;
     for (int fill = 1;; fill++) {
@@ -142,7 +146,7 @@ static void worker_run(pith__queue_worker *w, size_t n, int64_t share, const voi
         tokens += more;
         count += n;
         const int64_t left = share - tokens;
-        if (fill == FILLS_MAX || left < share / 4 || !pith__shared_packs(group)) break;
+        if (fill == FILLS_MAX || left < share / 8 || !pith__shared_packs(group)) break;
         n = worker_take(w, count, left, &group, pith__clock_ns());
         if (!n) break;
     }

@@ -319,6 +319,47 @@ static void test_drain(void **state) {
     pith_queue_destroy(h.queue);
 }
 
+/* ---- who comes next ---- */
+
+typedef struct chunks {
+    answer a;
+    pith_queue *queue;
+    uint64_t at; /* chunks that had run when the answer came */
+} chunks;
+
+static void count_chunks(void *user, const pith_response *r) {
+    chunks *c = user;
+    c->at = report(c->queue).chunks;
+    take_answer(&c->a, r);
+}
+
+/* A short text behind a bulk of the same key is in the second chunk at the latest. */
+static void test_short_behind_bulk(void **state) {
+    (void)state;
+    enum { BULK = 2048 };
+    static pith_str many[BULK];
+    held h;
+    answer bulk = ANSWER_INIT;
+    chunks one = { .a = ANSWER_INIT };
+    hold(&h);
+    one.queue = h.queue;
+    for (size_t i = 0; i < BULK; i++) many[i] = texts[4];
+    pith_request r = ask(&bulk, many, BULK);
+    assert_int_equal(pith_queue_submit(NULL, h.queue, &r, NULL), PITH_OK);
+    r = ask(&one.a, texts, 1);
+    r.done = count_chunks;
+    r.user = &one;
+    assert_int_equal(pith_queue_submit(NULL, h.queue, &r, NULL), PITH_OK);
+    let_go(&h);
+    wait_for(&one.a, 1);
+    assert_int_equal(one.a.status, PITH_OK);
+    assert_in_range(one.at, 1, 2);
+    wait_for(&bulk, 1);
+    assert_int_equal(bulk.status, PITH_OK);
+    assert_int_equal(bulk.failed, 0);
+    pith_queue_destroy(h.queue);
+}
+
 static void test_full(void **state) {
     (void)state;
     pith_queue_options o = PITH_QUEUE_OPTIONS_INIT;
@@ -524,10 +565,15 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many_callers), cmocka_unit_test(test_cancel_and_deadline),
-        cmocka_unit_test(test_destroy),      cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_full),         cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_tokens),       cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_many_callers),
+        cmocka_unit_test(test_cancel_and_deadline),
+        cmocka_unit_test(test_destroy),
+        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_short_behind_bulk),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_scores),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
