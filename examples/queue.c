@@ -1,8 +1,8 @@
 /* queue.c - a server that answers many connections, each with a text or two.
  *
  * One call of pith_embed for each would read all weights for a few words. A queue puts the texts of
- * all callers together into chunks, while each caller gets its own answer, with the bits that a call
- * of its own has. Here lines of standard input stand for the connections.
+ * all callers together into chunks, while each caller gets its own answer, with the bits that a
+ * call of its own has. Here lines of standard input stand for the connections.
  *
  *     cc queue.c $(pkg-config --cflags --libs pith) -o queue
  *     seq 1000 | ./queue all-MiniLM-L6-v2

@@ -1264,8 +1264,8 @@ class SessionPool {
  * must end before its model; what waits then is cancelled. */
 class Queue {
   public:
-    /* Is called once for each request, on a thread of the queue. It must not throw, nor end or drain
-     * the queue. The response is valid during the call. */
+    /* Is called once for each request, on a thread of the queue. It must not throw, nor end or
+     * drain the queue. The response is valid during the call. */
     using Done = std::function<void(const pith_response &response)>;
 
     explicit Queue(const Model &model,
@@ -1276,8 +1276,8 @@ class Queue {
         handle_.reset(handle);
     }
     pith_queue *get() const noexcept { return handle_.get(); }
-    /* Returns the request's ticket. r has all but the texts, done and user: task, options, priority,
-     * deadline, key. Throws an Error of PITH_ERR_BUSY if the queue is full. */
+    /* Returns the request's ticket. r has all but the texts, done and user: task, options,
+     * priority, deadline, key. Throws an Error of PITH_ERR_BUSY if the queue is full. */
     std::uint64_t submit(const Texts &texts, Done done, pith_request r = options<pith_request>()) {
         r.texts = texts.data();
         r.tokens = nullptr;

@@ -10,20 +10,20 @@
  *     if (pith_queue_submit(&ticket, queue, &request, &err)) puts(err.message);
  *
  * Threads of the queue take chunks of texts, put together from whatever waits, and run them through
- * the model. There is no timer: a text that finds an idle thread runs at once, and one that does not
- * shares the next chunk with others. A result has the same bits whatever it shared a chunk with,
- * which is what makes this legal.
+ * the model. There is no timer: a text that finds an idle thread runs at once, and one that does
+ * not shares the next chunk with others. A result has the same bits whatever it shared a chunk
+ * with, which is what makes this legal.
  *
  * Who comes next: requests of the highest priority; among these the keys take turns, and among the
- * requests of a key each has its turn too, in the order in which they came. A turn is what fits into
- * one chunk. So a short request waits for no more than the chunks that run when it comes, and one
- * chunk of each request in front of it, however many texts that one has.
+ * requests of a key each has its turn too, in the order in which they came. A turn is what fits
+ * into one chunk. So a short request waits for no more than the chunks that run when it comes, and
+ * one chunk of each request in front of it, however many texts that one has.
  *
  * A thread that finds nothing else to run, and no other thread of the queue at work, runs its chunk
  * on as many threads as the queue has (those of the library, pith_set_threads, help it).
  *
- * What uses a queue needs threads: a build without them has no queue (PITH_ERR_UNSUPPORTED). A child
- * of fork has none of the queue's threads and must not use it. */
+ * What uses a queue needs threads: a build without them has no queue (PITH_ERR_UNSUPPORTED). A
+ * child of fork has none of the queue's threads and must not use it. */
 #ifndef PITH_QUEUE_H
 #define PITH_QUEUE_H
 
@@ -38,17 +38,15 @@ extern "C" {
 /* Any number of threads may use a queue at once. */
 typedef struct pith_queue pith_queue;
 
-/* Of the call context threads and allocator have an effect: how many threads the queue has, and where
- * its own memory, with copies of requests, comes from; it must outlive the queue. What a text needs
- * while it is run, and results, are of the model's allocator. */
+/* Of the call context threads and allocator have an effect: how many threads the queue has, and
+ * where its own memory, with copies of requests, comes from; it must outlive the queue. What a text
+ * needs while it is run, and results, are of the model's allocator. */
 typedef struct pith_queue_options {
     pith_call call;
-    int32_t
-        batch_tokens;    /* tokens of a chunk, about; 0: as in pith_embed_options. A single text may
-                             have more. */
-    int32_t reserved;    /* 0 */
-    size_t max_requests; /* that wait or run; more are PITH_ERR_BUSY. 0: 65,536 */
-    size_t max_bytes;    /* of the requests that wait or run: their texts and tokens, dense vectors
+    int32_t batch_tokens; /* of a chunk, about; 0: as in pith_embed_options. A text may have more */
+    int32_t reserved;     /* 0 */
+    size_t max_requests;  /* that wait or run; more are PITH_ERR_BUSY. 0: 65,536 */
+    size_t max_bytes;     /* of the requests that wait or run: their texts and tokens, dense vectors
                              and scores, about 100 bytes per text, and 16 KiB; more are
                              PITH_ERR_BUSY. A request that is larger than all of it is accepted while
                              there is no other. 0: 256 MiB */
@@ -62,8 +60,8 @@ typedef struct pith_queue_options {
 PITH_API pith_status pith_queue_create(pith_queue **queue, const pith_model *model,
                                        const pith_queue_options *options, pith_error *err);
 
-/* Ends the queue: requests of which texts wait fail with PITH_ERR_CANCELLED, the chunks that run are
- * finished. Returns when all callbacks have returned. NULL is allowed. Not to be called from a
+/* Ends the queue: requests of which texts wait fail with PITH_ERR_CANCELLED, the chunks that run
+ * are finished. Returns when all callbacks have returned. NULL is allowed. Not to be called from a
  * callback, nor while another thread is in a function of this queue. */
 PITH_API void pith_queue_destroy(pith_queue *queue);
 
@@ -126,21 +124,21 @@ typedef struct pith_request {
 #define PITH_REQUEST_INIT PITH_SIZED_INIT(pith_request)
 
 /* Takes a request and sets *ticket, which is never 0, to its number, before done can be called;
- * ticket may be NULL. Errors: PITH_ERR_BUSY if the queue is full or being drained; PITH_ERR_ARGUMENT
- * and PITH_ERR_UNSUPPORTED if the model or the options cannot do it, PITH_ERR_MEMORY. done is then
- * not called. A text that is not UTF-8 fails alone. Copies texts and waits for nothing else.
- * Thread-safe. */
+ * ticket may be NULL. Errors: PITH_ERR_BUSY if the queue is full or being drained;
+ * PITH_ERR_ARGUMENT and PITH_ERR_UNSUPPORTED if the model or the options cannot do it,
+ * PITH_ERR_MEMORY. done is then not called. A text that is not UTF-8 fails alone. Copies texts and
+ * waits for nothing else. Thread-safe. */
 PITH_API pith_status pith_queue_submit(uint64_t *ticket, pith_queue *queue,
                                        const pith_request *request, pith_error *err);
 
-/* Ends a request: what has not begun is not run. done is called with PITH_ERR_CANCELLED, on a thread
- * of the queue, after the chunks in which texts of it run.
- * PITH_ERR_NOT_FOUND: no such request waits or runs, or it has failed. Thread-safe. */
+/* Ends a request: what has not begun is not run. done is called with PITH_ERR_CANCELLED, on a
+ * thread of the queue, after the chunks in which texts of it run. PITH_ERR_NOT_FOUND: no such
+ * request waits or runs, or it has failed. Thread-safe. */
 PITH_API pith_status pith_queue_cancel(pith_queue *queue, uint64_t ticket, pith_error *err);
 
-/* Accepts no more requests, so that pith_queue_submit fails with PITH_ERR_BUSY from now on, and waits
- * until all callbacks have returned. Of the call context, which may be NULL, what ends a call early
- * has an effect: it ends the wait, and requests go on. Thread-safe. */
+/* Accepts no more requests, so that pith_queue_submit fails with PITH_ERR_BUSY from now on, and
+ * waits until all callbacks have returned. Of the call context, which may be NULL, what ends a call
+ * early has an effect: it ends the wait, and requests go on. Thread-safe. */
 PITH_API pith_status pith_queue_drain(pith_queue *queue, const pith_call *call, pith_error *err);
 
 /* Counts since the queue was made, and its state at this moment. */

@@ -1,5 +1,5 @@
-/* shared_texts.c - see shared_texts.h. A request is a call of the encoder whose window is all of its
- * texts. A worker has a call of its own, which owns the runner and the chunk that runs. */
+/* shared_texts.c - see shared_texts.h. A request is a call of the encoder whose window is all of
+ * its texts. A worker has a call of its own, which owns the runner and the chunk that runs. */
 #include "models/encode/shared_texts.h"
 
 #include "base/error.h"

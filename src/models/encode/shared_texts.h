@@ -15,8 +15,8 @@ typedef struct pith__shared_job pith__shared_job;
 typedef struct pith__shared_worker pith__shared_worker;
 
 /* The job's texts, and what else it and the uses point to, live until the job is closed. Of the job
- * threads, batch_tokens, batching, stop, progress, profile, stats, results and failures are not looked
- * at. */
+ * threads, batch_tokens, batching, stop, progress, profile, stats, results and failures are not
+ * looked at. */
 pith_status pith__shared_open(pith__shared_job **shared, pith__encoder *encoder,
                               const pith__encode_job *job, const pith__head_use *uses, size_t count,
                               pith_error *err);

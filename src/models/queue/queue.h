@@ -1,7 +1,8 @@
 /* queue.h - the implementation of pith/queue.h. The caller has set the floating-point mode.
  *
- * requests.c makes a request of what a caller wants and tells its outcome; workers.c has the threads
- * that run chunks; queue.c has what callers do with a queue. The schedule says who comes next. */
+ * requests.c makes a request of what a caller wants and tells its outcome; workers.c has the
+ * threads that run chunks; queue.c has what callers do with a queue. The schedule says who comes
+ * next. */
 #ifndef PITH_MODELS_QUEUE_QUEUE_H
 #define PITH_MODELS_QUEUE_QUEUE_H
 

@@ -1,5 +1,5 @@
-/* requests.c - a request of a queue: all that the caller gave is copied, and all that can be checked
- * is, so that a request that was accepted fails for the sake of its texts only. */
+/* requests.c - a request of a queue: all that the caller gave is copied, and all that can be
+ * checked is, so that a request that was accepted fails for the sake of its texts only. */
 #include <string.h>
 
 #include "base/caller_options.h"

@@ -1,10 +1,10 @@
 /* schedule.h - who comes next: requests of many callers, from which chunks of texts are taken. Pure
  * data: it knows no model, no thread and no clock. The caller holds a lock around every function.
  *
- * The highest priority comes first. Within it keys take turns, and within a key its requests, in the
- * order in which they came. Whoever has given texts to a chunk and has more goes behind the others:
- * so a short request waits for no more than one chunk of each other key and of each other request of
- * its own key, however many texts these have.
+ * The highest priority comes first. Within it keys take turns, and within a key its requests, in
+ * the order in which they came. Whoever has given texts to a chunk and has more goes behind the
+ * others: so a short request waits for no more than one chunk of each other key and of each other
+ * request of its own key, however many texts these have.
  *
  * The texts of a chunk are of one group: those that one run of a model can take. Requests of other
  * groups are passed over, and keep their places. */
@@ -81,8 +81,8 @@ void pith__schedule_init(pith__schedule *s, const pith_allocator *allocator, siz
 /* Whether a request of so many bytes may come; else PITH_ERR_BUSY. A request larger than all there
  * may be is let in while there is no other. */
 pith_status pith__schedule_check(const pith__schedule *s, size_t bytes, pith_error *err);
-/* Lets a request in, which lives until pith__schedule_leave, and gives it a ticket. Errors: those of
- * pith__schedule_check; PITH_ERR_MEMORY. */
+/* Lets a request in, which lives until pith__schedule_leave, and gives it a ticket. Errors: those
+ * of pith__schedule_check; PITH_ERR_MEMORY. */
 pith_status pith__schedule_add(pith__schedule *s, pith__schedule_request *r, pith_error *err);
 
 typedef struct pith__schedule_text {
@@ -95,8 +95,8 @@ typedef struct pith__schedule_text {
  * none that costs more. Returns how many. */
 size_t pith__schedule_take(pith__schedule *s, pith__schedule_text *texts, size_t room,
                            uint64_t cost, const void **group);
-/* Gives back n texts of a request that were taken, and have been run. Returns whether the request is
- * done: none of its texts is out or left. */
+/* Gives back n texts of a request that were taken, and have been run. Returns whether the request
+ * is done: none of its texts is out or left. */
 bool pith__schedule_return(pith__schedule *s, pith__schedule_request *r, size_t n);
 /* No more texts of the request are taken. Returns whether it is done. */
 bool pith__schedule_stop(pith__schedule *s, pith__schedule_request *r);

@@ -56,7 +56,8 @@ static void worker_expire(pith_queue *q, uint64_t now) {
     }
 }
 
-/* Takes up to so many tokens behind the `have` texts that the worker has. Returns how many texts. */
+/* Takes up to so many tokens behind the `have` texts that the worker has. Returns how many texts.
+ * */
 static size_t worker_take(pith__queue_worker *w, size_t have, int64_t tokens, const void **group,
                           uint64_t now) {
     pith_queue *q = w->queue;

@@ -32,8 +32,8 @@ typedef struct pith__score_ask {
     pith_str query; /* of pith_rerank with texts */
 } pith__score_ask;
 
-/* A call of pith_rerank or pith_classify that others run. What `ask` and the options point to is the
- * caller's until the task is dropped. */
+/* A call of pith_rerank or pith_classify that others run. What `ask` and the options point to is
+ * the caller's until the task is dropped. */
 pith_status pith__model_score_task(pith__text_task **task, const pith_model *model,
                                    const pith__score_ask *ask, const pith_score_options *options,
                                    pith_error *err);

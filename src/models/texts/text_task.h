@@ -1,6 +1,6 @@
-/* text_task.h - a call with texts, ready to be run by somebody else: which encoder, which job, which
- * heads. pith_encode and the functions of pith/score.h run theirs at once; the queue runs those of
- * many callers together (models/encode/shared_texts.h). */
+/* text_task.h - a call with texts, ready to be run by somebody else: which encoder, which job,
+ * which heads. pith_encode and the functions of pith/score.h run theirs at once; the queue runs
+ * those of many callers together (models/encode/shared_texts.h). */
 #ifndef PITH_MODELS_TEXTS_TEXT_TASK_H
 #define PITH_MODELS_TEXTS_TEXT_TASK_H
 

@@ -1,5 +1,5 @@
-/* test_schedule.c - who comes next in a queue, without a model: turns, priorities, groups, deadlines
- * and limits, and random work against counts of the test's own. */
+/* test_schedule.c - who comes next in a queue, without a model: turns, priorities, groups,
+ * deadlines and limits, and random work against counts of the test's own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
