@@ -48,8 +48,8 @@ typedef struct pith_queue_options {
     size_t max_requests;  /* that wait or run; more are PITH_ERR_BUSY. 0: 65,536 */
     size_t max_bytes;     /* of the requests that wait or run: their texts and tokens, dense vectors
                              and scores, about 100 bytes per text, and 16 KiB; more are
-                             PITH_ERR_BUSY. A request that is larger than all of it is accepted while
-                             there is no other. 0: 256 MiB */
+                             PITH_ERR_BUSY. A request that is larger than all of it is accepted
+                             while there is no other. 0: 256 MiB */
 } pith_queue_options;
 
 #define PITH_QUEUE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_queue_options)
@@ -79,7 +79,7 @@ typedef struct pith_response {
     uint64_t ticket;
     pith_status status;  /* PITH_OK: every text was tried, and results says which have failed.
                            Otherwise the request failed as a whole: PITH_ERR_CANCELLED,
-                           PITH_ERR_DEADLINE, or PITH_ERR_MEMORY if there was none for the results */
+                           PITH_ERR_DEADLINE, or PITH_ERR_MEMORY: there was none for the results */
     const char *message; /* of this failure; else of the first text that failed; else "" */
     size_t failed;       /* texts that failed, if status is PITH_OK */
     size_t count;        /* texts */

@@ -261,24 +261,24 @@ size_t pith__shared_run(pith__shared_worker *w, pith__shared_text *texts, size_t
     w->run.threads = w->run.inner_threads = threads;
     if (e->parts.busy) pith__busy_begin(e->parts.busy, threads);
     pith__shared_text **order = pith__arena_array(&w->tokens.rows, count, sizeof *order);
-    if (!order) {
-        pith_error fault = PITH_ERROR_INIT;
-        pith__fail_memory(&fault, count * sizeof *order);
-        for (size_t i = 0; i < count; i++) shared_fail(w, &texts[i], &fault);
-    }
     uint64_t tokens = 0, truncated = 0;
-    for (size_t i = 0; i < count && order; i++) {
+    pith_error none = PITH_ERROR_INIT;
+    if (!order) pith__fail_memory(&none, count * sizeof *order);
+    for (size_t i = 0; i < count; i++) {
         tokens += texts[i].tokens;
         truncated += texts[i].truncated;
-        if (shared_is_left(w, &texts[i])) order[left++] = &texts[i];
+        if (!order)
+            shared_fail(w, &texts[i], &none);
+        else if (shared_is_left(w, &texts[i]))
+            order[left++] = &texts[i];
     }
     /* runs of about the same size, where one is not enough */
     const int64_t parts = ((int64_t)tokens + budget - 1) / budget;
     const int64_t part = parts ? ((int64_t)tokens + parts - 1) / parts : 0;
     for (size_t first = 0, n; first < left; first += n) {
         int64_t sum = order[first]->tokens;
-        for (n = 1; first + n < left && e->text_inputs.ragged && sum < part; n++) {
-            if (sum + order[first + n]->tokens > budget) break;
+        for (n = 1; first + n < left && sum < part; n++) {
+            if (!e->text_inputs.ragged || sum + order[first + n]->tokens > budget) break;
             sum += order[first + n]->tokens;
         }
         runs += shared_run_all(w, order + first, n);

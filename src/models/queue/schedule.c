@@ -275,7 +275,8 @@ size_t pith__schedule_take(pith__schedule *s, pith__schedule_text *texts, size_t
     schedule_chunk c = {
         .texts = texts, .room = room, .left = cost, .group = *group, .more = *group != NULL
     };
-    for (size_t level = PITH_SCHEDULE_LEVELS; level-- && s->waiting && !c.full;) {
+    for (size_t level = PITH_SCHEDULE_LEVELS; level--;) {
+        if (c.full || !s->waiting) break;
         pith__schedule_key *const last = s->levels[level].last;
         for (pith__schedule_key *k = s->levels[level].first, *next; k && !c.full; k = next) {
             next = k == last ? NULL : k->after;
