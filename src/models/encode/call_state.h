@@ -80,11 +80,23 @@ void pith__encode_end(encode_call *c);
 /* Cuts the rows of the window into chunks. */
 pith_status pith__encode_plan_window(encode_call *c, pith_error *err);
 
-/* Notes the fault in w->fault for a text of the window. */
+/* Whether a fault may be that of a text alone, and not of the call. */
+static inline bool pith__encode_is_of_text(pith_status status) {
+    return status == PITH_ERR_ARGUMENT || status == PITH_ERR_RUN;
+}
+/* Notes for the caller how a text of the window went (pith__encode_job.results, which is not NULL);
+ * fault: NULL if it has its row. */
+void pith__encode_note_text(const encode_call *c, size_t text, const pith_error *fault);
+/* Notes the fault in w->fault for a text of the window; or for the caller, if it is of the text
+ * alone and the caller wants to know. */
 void pith__encode_fail_text(encode_call *c, encode_worker *w, const pith_error *fault, size_t text);
 /* Returns the first text of the window that has failed so far; SIZE_MAX: none. */
 size_t pith__encode_first_failed(const encode_call *c);
 
+/* n ids become a row of the window, framed as the job says. type_ids may be NULL: zeros. */
+pith_status pith__encode_keep_row(const encode_call *c, encode_worker *w, pith__row *row,
+                                  const int32_t *ids, const int32_t *type_ids, size_t n,
+                                  pith_error *err);
 /* Sets call->prompt_rows. */
 pith_status pith__encode_count_prompt(encode_call *c, pith_error *err);
 /* A task of threads: tokenises a part of the window's texts into call->rows. */

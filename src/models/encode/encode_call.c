@@ -18,6 +18,7 @@
 #include "base/os/threads.h"
 #include "base/piece_listener.h"
 #include "models/encode/call_state.h"
+#include "models/encode/given_tokens.h"
 
 /* A window holds at most this many texts, and ends after this many bytes of text. The tokens of a
  * window are what a call holds besides activations. Larger windows fill chunks and threads better,
@@ -34,9 +35,27 @@
 #define PARTS_PER_THREAD ((size_t)4)
 /* ---- failures ---- */
 
-/* Notes the fault in w->fault for a text of the window. */
+/* A text without a result has a row without tokens. */
+void pith__encode_note_text(const encode_call *c, size_t text, const pith_error *fault) {
+    const size_t number = c->first_text + text;
+    if (fault) c->rows[text] = (pith__row){ .count = 0 };
+    if (fault) c->truncated[text] = 0;
+    c->job->results[number] =
+        (pith_text_result){ fault ? fault->code : PITH_OK, (uint32_t)c->rows[text].count,
+                            c->truncated[text] };
+    if (!c->job->failures) return;
+    if (fault)
+        c->job->failures[number] = *fault;
+    else
+        c->job->failures[number].code = c->job->failures[number].message[0] = 0;
+}
+
 void pith__encode_fail_text(encode_call *c, encode_worker *w, const pith_error *fault,
                             size_t text) {
+    if (c->job->results && pith__encode_is_of_text(fault->code)) {
+        pith__encode_note_text(c, text, fault);
+        return;
+    }
     size_t first = atomic_load_explicit(&c->failed, memory_order_relaxed);
     while (text < first &&
            !atomic_compare_exchange_weak_explicit(&c->failed, &first, text, memory_order_relaxed,
@@ -103,6 +122,17 @@ static void encode_cut(encode_call *c) {
     }
 }
 
+/* Gives a text without tokens to the heads. */
+static pith_status encode_emit_empty(encode_call *c, size_t text, bool bad, pith_error *err) {
+    for (size_t use = 0; use < c->use_count; use++) {
+        int64_t width = c->encoder->models[c->uses[use].output].width;
+        pith__head_rows rows = { c->first_text + text, NULL, 0, width, 0, NULL,
+                                 &c->workers[0].chunk, bad };
+        PITH_TRY(c->uses[use].head->emit(c->states[use], &rows, err));
+    }
+    return PITH_OK;
+}
+
 /* Puts the texts that have tokens in order, and gives the others to the heads at once. */
 static pith_status encode_order(encode_call *c, pith_error *err) {
     c->ordered_count = 0;
@@ -112,13 +142,16 @@ static pith_status encode_order(encode_call *c, pith_error *err) {
             c->ordered[c->ordered_count++] = &c->rows[i];
             continue;
         }
-        for (size_t use = 0; use < c->use_count; use++) {
-            int64_t width = c->encoder->models[c->uses[use].output].width;
-            pith__head_rows rows = { c->first_text + i,   NULL, 0, width, 0, NULL,
-                                     &c->workers[0].chunk };
-            PITH_TRY(c->uses[use].head->emit(c->states[use], &rows, err));
-        }
+        PITH_TRY(encode_emit_empty(c, i, false, err));
     }
+    return PITH_OK;
+}
+
+/* Last, in place of what a head may have made of such a text before another one failed. */
+static pith_status encode_emit_bad(encode_call *c, pith_error *err) {
+    for (size_t i = 0; c->job->results && i < c->count; i++)
+        if (c->job->results[c->first_text + i].status)
+            PITH_TRY(encode_emit_empty(c, i, true, err));
     return PITH_OK;
 }
 
@@ -200,7 +233,8 @@ static pith_status encode_window(encode_call *c, pith_error *err) {
     else
         for (size_t i = 0; i < c->chunk_count; i++) pith__encode_chunk_part(c, i, 0);
     PITH_TRY(pith__stop_check(c->job->stop, err));
-    return encode_first_fault(c, err);
+    PITH_TRY(encode_first_fault(c, err));
+    return encode_emit_bad(c, err);
 }
 
 /* Takes texts into the window that begins at first_text. */
@@ -210,7 +244,9 @@ static void encode_take_texts(encode_call *c) {
     for (c->count = 0; c->count < left && c->count < c->window && c->bytes < WINDOW_BYTES;
          c->count++) {
         if (c->count && !pith__window_pace_admits(&c->pace, c->count, c->bytes)) break;
-        c->bytes += c->job->texts[c->first_text + c->count].size;
+        const size_t text = c->first_text + c->count;
+        c->bytes += c->job->given ? c->job->given->texts[text].count * sizeof(int32_t)
+                                  : c->job->texts[text].size;
         if (c->job->pairs) c->bytes += c->job->pairs[c->first_text + c->count].size;
     }
 }
@@ -342,7 +378,7 @@ static pith_status encode_check_job(const pith__encoder *e, const pith__encode_j
     const size_t specials = pith__encode_is_bare(e, job)
                                 ? 0
                                 : pith__tokenizer_specials(e->parts.tokenizer, job->pairs != NULL);
-    if (limit && specials > (size_t)limit)
+    if (limit && specials > (size_t)limit && !job->given)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "texts are cut at %d tokens, but the tokenizer alone adds %zu to each; "
                           "raise max_length",

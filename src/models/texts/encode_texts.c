@@ -10,6 +10,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "models/encode/given_tokens.h"
 #include "models/heads/dense_request.h"
 #include "models/heads/sparse_request.h"
 #include "models/heads/token_vectors_request.h"
@@ -49,6 +50,7 @@ typedef struct encoding {
     pith_embed_options embed;
     pith__stop own_stop, *stop; /* NULL: it cannot be stopped */
     const pith_str *texts;
+    const pith__given_tokens *given; /* NULL, or instead of texts */
     size_t count;
     const pith_encode_memory *memory; /* of the caller; NULL: the box gets memory of its own */
     pith__arena arena;
@@ -235,6 +237,7 @@ static void encoding_choose_prompt(encoding *c, int names_used) {
         [PITH_ROLE_QUERY] = { "query" }, [PITH_ROLE_DOCUMENT] = { "document", "passage", "corpus" }
     };
     const pith__modules *m = &c->m->modules;
+    if (c->given) return;
     for (int n = 0; n < names_used && names[c->options.role][n]; n++)
         for (size_t i = 0; i < m->prompt_count && !c->embed.prompt_name; i++)
             if (pith__str_is(m->prompts[i].name, names[c->options.role][n]))
@@ -270,6 +273,11 @@ static pith_status encoding_join_prompt(encoding *c, pith_str marker, pith_str b
  * of PyLate. */
 static pith_status encoding_marker_text(encoding *c, pith_str marker, pith_error *err) {
     size_t n = 0;
+    if (c->given)
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the model's marker of this role is text, '" PITH_STR_FMT
+                          "': it takes texts, not tokens",
+                          PITH_STR_ARG(marker));
     while (n < marker.size && !strchr(" \t\n\v\f\r", marker.data[n])) n++;
     const pith_str word = { marker.data, n }, rest = { marker.data + n, marker.size - n };
     if (n) c->frame.marker = pith__tokenizer_id(c->m->tokenizer, word);
@@ -624,6 +632,7 @@ static pith_status encoding_run(encoding *c, pith_error *err) {
         while (outputs[use->output] != c->outputs[kind]) use->output++;
     }
     pith__encode_job job = { .texts = c->texts,
+                             .given = c->given,
                              .count = c->count,
                              .prompt_name = c->embed.prompt_name,
                              .frame = c->framed ? &c->frame : NULL,
@@ -635,6 +644,8 @@ static pith_status encoding_run(encoding *c, pith_error *err) {
                              .progress = pith__progress_begin(&told, &c->options.call),
                              .profile = c->options.call.profile,
                              .stats = c->embed.stats,
+                             .results = c->embed.results,
+                             .failures = c->embed.failures,
                              .batching = c->embed.batching };
     PITH_TRY(pith__text_view_get(&view, c->m, outputs, count, !c->frame.hidden, c->stop, err));
     return pith__encoder_run(view->encoder, &job, uses, use_count, err);
@@ -679,6 +690,51 @@ pith_status pith__model_encode_into(pith_encoded *encoded, const pith_encode_mem
     PITH_TAKE_OPTIONS(theirs, memory, err);
     encoding c = { .m = model, .texts = texts, .count = count, .memory = &theirs };
     PITH_TRY(encoding_call(&c, options, err));
+    *encoded = c.box->encoded;
+    pith__model_free_encoded(&c.box->encoded);
+    return PITH_OK;
+}
+
+/* Takes over the checks of options that are of texts only. */
+static pith_status encoding_give(pith__given_tokens *given, const pith_token_ids *texts,
+                                 pith_encode_options *o, pith_embed_options *embed,
+                                 const pith_encode_options *options, pith_error *err) {
+    *o = (pith_encode_options)PITH_ENCODE_OPTIONS_INIT;
+    *embed = (pith_embed_options)PITH_EMBED_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(*o, options, err);
+    PITH_TAKE_OPTIONS(*embed, o->embed, err);
+    if (embed->stats) embed->stats->texts_done = 0;
+    PITH_TRY(pith__given_tokens_begin(given, texts, embed->max_length, embed->prompt_name, err));
+    embed->prompt_name = "";
+    o->embed = embed;
+    return PITH_OK;
+}
+
+pith_status pith__model_encode_tokens(pith_encoded **encoded, const pith_model *model,
+                                      const pith_token_ids *texts, size_t count,
+                                      const pith_encode_options *options, pith_error *err) {
+    pith__given_tokens given;
+    pith_encode_options o;
+    pith_embed_options embed;
+    PITH_TRY(encoding_give(&given, texts, &o, &embed, options, err));
+    encoding c = { .m = model, .given = &given, .count = count };
+    PITH_TRY(encoding_call(&c, &o, err));
+    *encoded = &c.box->encoded;
+    return PITH_OK;
+}
+
+pith_status pith__model_encode_tokens_into(pith_encoded *encoded, const pith_encode_memory *memory,
+                                           const pith_model *model, const pith_token_ids *texts,
+                                           size_t count, const pith_encode_options *options,
+                                           pith_error *err) {
+    pith_encode_memory theirs = PITH_ENCODE_MEMORY_INIT;
+    pith__given_tokens given;
+    pith_encode_options o;
+    pith_embed_options embed;
+    PITH_TAKE_OPTIONS(theirs, memory, err);
+    PITH_TRY(encoding_give(&given, texts, &o, &embed, options, err));
+    encoding c = { .m = model, .given = &given, .count = count, .memory = &theirs };
+    PITH_TRY(encoding_call(&c, &o, err));
     *encoded = c.box->encoded;
     pith__model_free_encoded(&c.box->encoded);
     return PITH_OK;

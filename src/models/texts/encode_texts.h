@@ -18,6 +18,13 @@ pith_status pith__model_encode(pith_encoded **encoded, const pith_model *model,
 pith_status pith__model_encode_into(pith_encoded *encoded, const pith_encode_memory *memory,
                                     const pith_model *model, const pith_str *texts, size_t count,
                                     const pith_encode_options *options, pith_error *err);
+pith_status pith__model_encode_tokens(pith_encoded **encoded, const pith_model *model,
+                                      const pith_token_ids *texts, size_t count,
+                                      const pith_encode_options *options, pith_error *err);
+pith_status pith__model_encode_tokens_into(pith_encoded *encoded, const pith_encode_memory *memory,
+                                           const pith_model *model, const pith_token_ids *texts,
+                                           size_t count, const pith_encode_options *options,
+                                           pith_error *err);
 void pith__model_free_encoded(pith_encoded *encoded);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
+#include "models/encode/given_tokens.h"
 #include "models/heads/scores_request.h"
 #include "models/modules/answer_logit.h"
 #include "models/texts/score_prompts.h"
@@ -60,20 +61,28 @@ const char *pith__model_label_name(const pith_model *m, size_t label) {
     return named ? m->labels.names[label].data : "";
 }
 
+/* What is scored. */
+typedef struct scoring_texts {
+    const pith_str *texts, *pairs; /* pairs may be NULL */
+    const pith__given_tokens *given; /* NULL, or instead of both */
+    const pith__encode_frame *frame; /* may be NULL */
+    size_t count;
+} scoring_texts;
+
 /* No prompt: prompts are for embedding. What rerankers put around texts is in the frame. */
 static pith_status scoring_run(float *scores, const pith_model *m, int output,
-                               pith_activation activation, const pith_str *texts,
-                               const pith_str *pairs, size_t count, const pith__encode_frame *frame,
+                               pith_activation activation, const scoring_texts *t,
                                const pith_score_options *o, pith__stop *stop, pith_error *err) {
     const pith__text_view *view;
     pith__progress told;
     pith__scores_request request = { activation, scores };
     pith__head_use use = { .request = &request };
-    pith__encode_job job = { .texts = texts,
-                             .pairs = pairs,
-                             .count = count,
+    pith__encode_job job = { .texts = t->texts,
+                             .pairs = t->pairs,
+                             .given = t->given,
+                             .count = t->count,
                              .prompt_name = "",
-                             .frame = frame,
+                             .frame = t->frame,
                              .threads = o->call.threads,
                              .max_length = o->max_length,
                              .batch_tokens = o->batch_tokens,
@@ -81,6 +90,8 @@ static pith_status scoring_run(float *scores, const pith_model *m, int output,
                              .progress = pith__progress_begin(&told, &o->call),
                              .profile = o->call.profile,
                              .stats = o->stats,
+                             .results = o->results,
+                             .failures = o->failures,
                              .batching = o->batching };
     PITH_TRY(pith__head_find(&use.head, "scores", err));
     PITH_TRY(pith__text_view_get(&view, m, &output, 1, true, stop, err));
@@ -98,23 +109,82 @@ static pith_status scoring_options(pith_score_options *o, const pith_score_optio
                       "activation is %d, which is not a PITH_ACTIVATION_* value", o->activation);
 }
 
-/* Without an activation the model's own counts. */
-pith_status pith__model_classify(float *scores, const pith_model *m, const pith_str *texts,
-                                 const pith_str *pairs, size_t count,
-                                 const pith_score_options *options, pith_error *err) {
-    pith_score_options o;
+/* Without an activation the model's own counts. The options are complete. */
+static pith_status scoring_classify(float *scores, const pith_model *m, const scoring_texts *t,
+                                    const pith_score_options *o, pith_error *err) {
     int output;
     size_t labels;
-    PITH_TRY(scoring_options(&o, options, err));
-    pith__stop of_call, *stop = pith__stop_begin(&of_call, &o.call);
+    pith__stop of_call, *stop = pith__stop_begin(&of_call, &o->call);
     PITH_TRY(pith__stop_check(stop, err));
     PITH_TRY(scoring_find(&output, &labels, m, err));
     pith_activation own = m->labels.classify;
     /* a softmax of one is always 1 */
     if (labels == 1 && own == PITH_ACTIVATION_SOFTMAX) own = PITH_ACTIVATION_SIGMOID;
-    pith_activation activation = o.activation ? (pith_activation)o.activation : own;
+    pith_activation activation = o->activation ? (pith_activation)o->activation : own;
+    pith_status status = scoring_run(scores, m, output, activation, t, o, stop, err);
+    return pith__account_explain(&m->account, status, err);
+}
+
+pith_status pith__model_classify(float *scores, const pith_model *m, const pith_str *texts,
+                                 const pith_str *pairs, size_t count,
+                                 const pith_score_options *options, pith_error *err) {
+    pith_score_options o;
+    PITH_TRY(scoring_options(&o, options, err));
+    const scoring_texts t = { .texts = texts, .pairs = pairs, .count = count };
+    return scoring_classify(scores, m, &t, &o, err);
+}
+
+/* The options of a call of tokens, and what it gives to the encoder. */
+static pith_status scoring_give(pith__given_tokens *given, const pith_token_ids *texts,
+                                pith_score_options *o, const pith_score_options *options,
+                                pith_error *err) {
+    PITH_TRY(scoring_options(o, options, err));
+    if (o->instruction)
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "instruction: texts that are tokens have theirs among them");
+    return pith__given_tokens_begin(given, texts, o->max_length, NULL, err);
+}
+
+pith_status pith__model_classify_tokens(float *scores, const pith_model *m,
+                                        const pith_token_ids *texts, size_t count,
+                                        const pith_score_options *options, pith_error *err) {
+    pith__given_tokens given;
+    pith_score_options o;
+    PITH_TRY(scoring_give(&given, texts, &o, options, err));
+    const scoring_texts t = { .given = &given, .count = count };
+    return scoring_classify(scores, m, &t, &o, err);
+}
+
+/* Without an activation the model's own counts. */
+static pith_activation scoring_of_reranker(const pith_model *m, const pith_score_options *o) {
+    if (o->activation) return (pith_activation)o->activation;
+    return m->modules.rerank.form == PITH_RERANK_MXBAI ? PITH_ACTIVATION_NONE : m->labels.rerank;
+}
+
+/* Sets *output if the model is a reranker. */
+static pith_status scoring_find_reranker(int *output, const pith_model *m, pith_error *err) {
+    size_t labels;
+    PITH_TRY(scoring_find(output, &labels, m, err));
+    if (labels == 1) return PITH_OK;
+    return pith__fail(
+        err, PITH_ERR_UNSUPPORTED,
+        "the model gives %zu scores per pair of texts; a reranker gives one (use classify)",
+        labels);
+}
+
+pith_status pith__model_rerank_tokens(float *scores, const pith_model *m,
+                                      const pith_token_ids *pairs, size_t count,
+                                      const pith_score_options *options, pith_error *err) {
+    pith__given_tokens given;
+    pith_score_options o;
+    int output;
+    PITH_TRY(scoring_give(&given, pairs, &o, options, err));
+    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
+    PITH_TRY(pith__stop_check(stop, err));
+    PITH_TRY(scoring_find_reranker(&output, m, err));
+    const scoring_texts t = { .given = &given, .count = count };
     pith_status status =
-        scoring_run(scores, m, output, activation, texts, pairs, count, NULL, &o, stop, err);
+        scoring_run(scores, m, output, scoring_of_reranker(m, &o), &t, &o, stop, err);
     return pith__account_explain(&m->account, status, err);
 }
 
@@ -125,12 +195,11 @@ static pith_status scoring_reranked(float *scores, const pith_model *m, int outp
     pith__score_prompts j;
     pith_status status = pith__score_prompts_begin(&j, m, query, documents, count, o, stop, err);
     if (!status) {
-        pith_activation own =
-            m->modules.rerank.form == PITH_RERANK_MXBAI ? PITH_ACTIVATION_NONE : m->labels.rerank;
+        const scoring_texts t = {
+            .texts = j.texts, .pairs = j.pairs, .frame = &j.frame, .count = count
+        };
         o->max_length = j.max_length;
-        status =
-            scoring_run(scores, m, output, o->activation ? (pith_activation)o->activation : own,
-                        j.texts, j.pairs, count, &j.frame, o, stop, err);
+        status = scoring_run(scores, m, output, scoring_of_reranker(m, o), &t, o, stop, err);
     }
     pith__score_prompts_end(&j);
     return status;
@@ -142,16 +211,10 @@ pith_status pith__model_rerank(float *scores, const pith_model *m, pith_str quer
                                const pith_score_options *options, pith_error *err) {
     pith_score_options o;
     int output;
-    size_t labels;
     PITH_TRY(scoring_options(&o, options, err));
     pith__stop own, *stop = pith__stop_begin(&own, &o.call);
     PITH_TRY(pith__stop_check(stop, err));
-    PITH_TRY(scoring_find(&output, &labels, m, err));
-    if (labels != 1)
-        return pith__fail(
-            err, PITH_ERR_UNSUPPORTED,
-            "the model gives %zu scores per pair of texts; a reranker gives one (use classify)",
-            labels);
+    PITH_TRY(scoring_find_reranker(&output, m, err));
     size_t valid = pith__utf8_valid_prefix(query.data, query.size);
     if (valid < query.size)
         return pith__fail(err, PITH_ERR_ARGUMENT, "query: invalid UTF-8 at byte %zu", valid);

@@ -16,5 +16,11 @@ pith_status pith__model_classify(float *scores, const pith_model *model, const p
 pith_status pith__model_rerank(float *scores, const pith_model *model, pith_str query,
                                const pith_str *documents, size_t count,
                                const pith_score_options *options, pith_error *err);
+pith_status pith__model_classify_tokens(float *scores, const pith_model *model,
+                                        const pith_token_ids *texts, size_t count,
+                                        const pith_score_options *options, pith_error *err);
+pith_status pith__model_rerank_tokens(float *scores, const pith_model *model,
+                                      const pith_token_ids *pairs, size_t count,
+                                      const pith_score_options *options, pith_error *err);
 
 #endif
