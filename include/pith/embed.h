@@ -79,15 +79,15 @@ typedef struct pith_batching {
  */
 typedef struct pith_embed_options {
     pith_call call;
-    int32_t max_length;      /* tokens at which a text is cut, special tokens included; 0: the
-                                model's own limit. The number of the model's positions always
-                                limits it. */
-    int32_t batch_tokens;    /* tokens that one thread runs at once; 0: 128 to 512, chosen by the
-                                size of L2. Changes speed and memory, never a vector. */
-    int32_t pooling;         /* a pith_pooling: how the vectors of a text's tokens become one */
-    int32_t normalize;       /* a pith_choice: whether vectors are scaled to length 1 (L2) */
-    int32_t dim;             /* keep the first dim components, then normalise; 0: keep all */
-    pith_embed_stats *stats; /* receives the counts; NULL: not needed */
+    int32_t max_length;        /* tokens at which a text is cut, special tokens included; 0: the
+                                  model's own limit. The number of the model's positions always
+                                  limits it. */
+    int32_t batch_tokens;      /* tokens that one thread runs at once; 0: 128 to 512, chosen by the
+                                  size of L2. Changes speed and memory, never a vector. */
+    int32_t pooling;           /* a pith_pooling: how the vectors of a text's tokens become one */
+    int32_t normalize;         /* a pith_choice: whether vectors are scaled to length 1 (L2) */
+    int32_t dim;               /* keep the first dim components, then normalise; 0: keep all */
+    pith_embed_stats *stats;   /* receives the counts; NULL: not needed */
     pith_text_result *results; /* [count], the caller's: receives how each text went. A bad text
                                   then does not end the call: one that is not UTF-8, has an id
                                   outside of the vocabulary, is longer than the model's positions,
@@ -98,9 +98,9 @@ typedef struct pith_embed_options {
     pith_error *failures;      /* [count], the caller's: receives the error of each bad text, and
                                   code PITH_OK for the others. Looked at with results only. NULL:
                                   not needed */
-    const char *prompt_name; /* name of a prompt in config_sentence_transformers.json, which is
-                                put before each text; NULL: the file's default prompt; "":
-                                none */
+    const char *prompt_name;   /* name of a prompt in config_sentence_transformers.json, which is
+                                  put before each text; NULL: the file's default prompt; "":
+                                  none */
     const pith_batching *batching; /* NULL: the defaults */
 } pith_embed_options;
 
@@ -141,8 +141,8 @@ PITH_API pith_status pith_embed(float *vectors, const pith_model *model, const p
 
 /* The same for texts that are tokens already: those of pith_tokenize with the model's tokenizer (of
  * a model that is a table of vectors: with pith_tokenizer_open, which leaves out what the model
- * leaves out), or of a tokenizer of the host's own. Tokens that the model's own tokenizer gives have
- * the vector of their text, bit for bit. options->prompt_name must be NULL or "", and
+ * leaves out), or of a tokenizer of the host's own. Tokens that the model's own tokenizer gives
+ * have the vector of their text, bit for bit. options->prompt_name must be NULL or "", and
  * options->max_length 0: prompts and special tokens are among the tokens. A bad text gives
  * PITH_ERR_ARGUMENT, or PITH_ERR_RUN if only the network finds out, and the message names its
  * index. The arrays are the caller's and must not change during the call. */

@@ -87,14 +87,10 @@ static pith_status encode_emit(const encode_call *c, size_t use, const encode_ch
         int64_t skipped = missing < row->count ? missing : row->count;
         int64_t count = model->pooled ? 1 : row->count - skipped;
         pith__arena_mark mark = pith__arena_get_mark(scratch);
-        pith__head_rows rows = { text,
-                                 x,
-                                 count,
-                                 model->width,
-                                 c->prompt_rows + row->prompt,
-                                 row->ids + skipped,
-                                 scratch,
-                                 false };
+        pith__head_rows rows = {
+            text,    x,    count, model->width, c->prompt_rows + row->prompt, row->ids + skipped,
+            scratch, false
+        };
         pith_status status = c->uses[use].head->emit(c->states[use], &rows, err);
         if (status) return pith__fail_at(err, status, "text %zu: ", text);
         pith__arena_rewind(scratch, mark);

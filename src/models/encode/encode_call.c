@@ -150,8 +150,7 @@ static pith_status encode_order(encode_call *c, pith_error *err) {
 /* Last, in place of what a head may have made of such a text before another one failed. */
 static pith_status encode_emit_bad(encode_call *c, pith_error *err) {
     for (size_t i = 0; c->job->results && i < c->count; i++)
-        if (c->job->results[c->first_text + i].status)
-            PITH_TRY(encode_emit_empty(c, i, true, err));
+        if (c->job->results[c->first_text + i].status) PITH_TRY(encode_emit_empty(c, i, true, err));
     return PITH_OK;
 }
 

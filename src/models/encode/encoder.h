@@ -89,7 +89,7 @@ typedef struct pith__given_tokens pith__given_tokens;
 typedef struct pith__encode_job {
     const pith_str *texts;
     const pith__given_tokens *given; /* NULL, or instead of texts, pairs and prompt_name */
-    const pith_str *pairs; /* NULL, or the second text of each pair */
+    const pith_str *pairs;           /* NULL, or the second text of each pair */
     size_t count;
     const char *prompt_name;         /* NULL: the model's default prompt; "": none */
     const pith__encode_frame *frame; /* NULL: texts are framed by the tokenizer alone */

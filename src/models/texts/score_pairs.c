@@ -63,7 +63,7 @@ const char *pith__model_label_name(const pith_model *m, size_t label) {
 
 /* What is scored. */
 typedef struct scoring_texts {
-    const pith_str *texts, *pairs; /* pairs may be NULL */
+    const pith_str *texts, *pairs;   /* pairs may be NULL */
     const pith__given_tokens *given; /* NULL, or instead of both */
     const pith__encode_frame *frame; /* may be NULL */
     size_t count;
