@@ -268,6 +268,41 @@ class Texts {
     std::vector<pith_str> items_;
 };
 
+namespace detail {
+template <class Text>
+auto token_ids(const Text &text, int)
+    -> decltype(pith_token_ids{ text->ids, text->type_ids, text->count, 0 }) {
+    return { text->ids, text->type_ids, text->count, 0 };
+}
+template <class Text>
+auto token_ids(const Text &text, long)
+    -> decltype(pith_token_ids{ text.data(), nullptr, text.size(), 0 }) {
+    return { text.data(), nullptr, text.size(), 0 };
+}
+} // namespace detail
+
+/* Texts as tokens: a container of pith::Tokens, or of anything with data() and size() that is
+ * std::int32_t, such as std::vector. pith::Tokens bring their type ids. What it is made of must
+ * live as long as it:
+ *
+ *     std::vector<std::vector<std::int32_t>> ids = ...;
+ *     pith::Vectors v = model.embed(pith::TokenTexts(ids)); */
+class TokenTexts {
+  public:
+    TokenTexts() = default;
+    template <class Container, class = decltype(detail::token_ids(
+                                   *std::begin(std::declval<const Container &>()), 0))>
+    explicit TokenTexts(const Container &texts) {
+        for (const auto &text : texts) add(detail::token_ids(text, 0));
+    }
+    void add(const pith_token_ids &text) { items_.push_back(text); }
+    const pith_token_ids *data() const noexcept { return items_.data(); }
+    std::size_t size() const noexcept { return items_.size(); }
+
+  private:
+    std::vector<pith_token_ids> items_;
+};
+
 /* The length of the longest beginning that is valid UTF-8. */
 inline std::size_t valid_prefix(std::string_view text) noexcept {
     return pith_text_valid(str(text));
@@ -783,6 +818,18 @@ class Model {
             return pith_embed(vectors, get(), texts.data(), texts.size(), &o, err);
         });
     }
+    /* Texts that are tokens already, here and below. */
+    Vectors embed(const TokenTexts &texts,
+                  const pith_embed_options &o = options<pith_embed_options>()) const {
+        Vectors vectors(texts.size(), dim(o));
+        embed(vectors.data(), texts, o);
+        return vectors;
+    }
+    void embed(float *vectors, const TokenTexts &texts, const pith_embed_options &o) const {
+        detail::attempt([&](pith_error *err) {
+            return pith_embed_tokens(vectors, get(), texts.data(), texts.size(), &o, err);
+        });
+    }
     pith_memory_need predict(std::size_t count, std::size_t tokens,
                              const pith_embed_options &o = options<pith_embed_options>()) const {
         pith_memory_need need{};
@@ -806,6 +853,22 @@ class Model {
         pith_encoded encoded{};
         detail::attempt([&](pith_error *err) {
             return pith_encode_into(&encoded, &memory, get(), texts.data(), texts.size(), &o, err);
+        });
+        return encoded;
+    }
+    Encoded encode(const TokenTexts &texts, const pith_encode_options &o) const {
+        pith_encoded *handle = nullptr;
+        detail::attempt([&](pith_error *err) {
+            return pith_encode_tokens(&handle, get(), texts.data(), texts.size(), &o, err);
+        });
+        return Encoded(handle);
+    }
+    pith_encoded encode_into(const pith_encode_memory &memory, const TokenTexts &texts,
+                             const pith_encode_options &o) const {
+        pith_encoded encoded{};
+        detail::attempt([&](pith_error *err) {
+            return pith_encode_tokens_into(&encoded, &memory, get(), texts.data(), texts.size(), &o,
+                                           err);
         });
         return encoded;
     }
@@ -892,6 +955,23 @@ class Model {
         detail::attempt([&](pith_error *err) {
             return pith_rerank(all.data(), get(), str(query), documents.data(), documents.size(),
                                &o, err);
+        });
+        return all;
+    }
+    Vectors classify(const TokenTexts &texts,
+                     const pith_score_options &o = options<pith_score_options>()) const {
+        Vectors all(texts.size(), pith_label_count(get()));
+        detail::attempt([&](pith_error *err) {
+            return pith_classify_tokens(all.data(), get(), texts.data(), texts.size(), &o, err);
+        });
+        return all;
+    }
+    /* Each row is a query and a document. */
+    std::vector<float> rerank(const TokenTexts &pairs,
+                              const pith_score_options &o = options<pith_score_options>()) const {
+        std::vector<float> all(pairs.size());
+        detail::attempt([&](pith_error *err) {
+            return pith_rerank_tokens(all.data(), get(), pairs.data(), pairs.size(), &o, err);
         });
         return all;
     }
