@@ -31,12 +31,18 @@ typedef struct encode_chunk {
     size_t first, count; /* of call.order */
 } encode_chunk;
 
+typedef struct pith__text_results_part pith__text_results_part;
+
 typedef struct encode_call {
     pith__encoder *encoder;
     const pith__encode_job *job;
     const pith__head_use *uses;
     size_t use_count;
-    const void **states; /* of the heads */
+    const void **states;                    /* of the heads */
+    const pith__text_results_part *results; /* models/encode/text_results.h; NULL: a bad text ends
+                                               the call */
+    /* Runs the texts of a chunk again that failed; NULL: its first one is to blame. */
+    void (*apart)(struct encode_call *c, encode_worker *w, const encode_chunk *k);
     pith_str prompt;
     int64_t prompt_rows; /* rows of a text that pooling leaves out */
     uint64_t began; /* pith__clock_thread_ns of the calling thread, so that a busy machine does not
@@ -84,16 +90,13 @@ pith_status pith__encode_plan_window(encode_call *c, pith_error *err);
 static inline bool pith__encode_is_of_text(pith_status status) {
     return status == PITH_ERR_ARGUMENT || status == PITH_ERR_RUN;
 }
-/* Notes for the caller how a text of the window went (pith__encode_job.results, which is not NULL);
- * fault: NULL if it has its row. */
-void pith__encode_note_text(const encode_call *c, size_t text, const pith_error *fault);
 /* Notes the fault in w->fault for a text of the window; or for the caller, if it is of the text
  * alone and the caller wants to know. */
 void pith__encode_fail_text(encode_call *c, encode_worker *w, const pith_error *fault, size_t text);
 /* Returns the first text of the window that has failed so far; SIZE_MAX: none. */
 size_t pith__encode_first_failed(const encode_call *c);
 
-/* n ids become a row of the window, framed as the job says. type_ids may be NULL: zeros. */
+/* n ids become a row of the window, framed as the job says. */
 pith_status pith__encode_keep_row(const encode_call *c, encode_worker *w, pith__row *row,
                                   const int32_t *ids, const int32_t *type_ids, size_t n,
                                   pith_error *err);
@@ -108,6 +111,11 @@ pith_status pith__encode_fill_chunk(pith_tensor **inputs, encode_call *c, encode
 /* Returns whether the memory that the window's chunks need is there, as far as can be told before
  * they run. */
 bool pith__encode_fits(encode_call *c);
+/* Runs a chunk and hands its rows to the heads, unless a text has failed. */
+pith_status pith__encode_try_chunk(encode_call *c, encode_worker *w, const encode_chunk *k,
+                                   pith_error *err);
+/* Gives a text without tokens to the heads; bad: one without a result. */
+pith_status pith__encode_emit_empty(encode_call *c, size_t text, bool bad, pith_error *err);
 /* A task of threads: runs a chunk, and hands its rows to the heads. */
 void pith__encode_chunk_part(void *call, size_t chunk, int worker);
 /* Gives the worker's runner back to the encoder, or ends it if it is not worth its memory. */

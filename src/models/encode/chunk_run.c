@@ -1,7 +1,5 @@
 /* chunk_run.c - runs a chunk of tokens through the model, and hands the rows of each text to the
  * heads. */
-#include <string.h>
-
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/half.h"
@@ -174,9 +172,8 @@ static pith_status encode_run_tokens(encode_call *c, encode_worker *w, const enc
     return PITH_OK;
 }
 
-/* Runs a chunk, unless a text has failed. */
-static pith_status encode_try_chunk(encode_call *c, encode_worker *w, const encode_chunk *k,
-                                    pith_error *err) {
+pith_status pith__encode_try_chunk(encode_call *c, encode_worker *w, const encode_chunk *k,
+                                   pith_error *err) {
     if (pith__encode_first_failed(c) != SIZE_MAX) return PITH_OK;
     PITH_TRY(pith__stop_check(c->job->stop, err));
     PITH_TRY((c->job->tokens_only ? encode_run_tokens : encode_run_chunk)(c, w, k, err));
@@ -186,28 +183,15 @@ static pith_status encode_try_chunk(encode_call *c, encode_worker *w, const enco
     return PITH_OK;
 }
 
-/* The texts of a chunk that failed, each by itself: so those that the network cannot compute are
- * known, and the others have their results. */
-static void encode_run_apart(encode_call *c, encode_worker *w, const encode_chunk *k) {
-    for (size_t i = k->first; i < k->first + k->count; i++) {
-        pith_error fault = PITH_ERROR_INIT;
-        pith_status status = encode_try_chunk(c, w, &(encode_chunk){ i, 1 }, &fault);
-        if (!status) continue;
-        if (pith__encode_is_of_text(status) && strncmp(fault.message, "text ", 5))
-            pith__fail_at(&fault, status, "text %zu: ", c->first_text + c->order[i]);
-        pith__encode_fail_text(c, w, &fault, c->order[i]);
-    }
-}
-
 void pith__encode_chunk_part(void *context, size_t part, int index) {
     encode_call *c = context;
     encode_worker *w = &c->workers[index];
     pith_error fault = PITH_ERROR_INIT;
     const encode_chunk *k = &c->chunks[part];
-    pith_status status = encode_try_chunk(c, w, k, &fault);
+    pith_status status = pith__encode_try_chunk(c, w, k, &fault);
     if (!status) return;
-    if ((c->job->results || c->job->given) && pith__encode_is_of_text(status))
-        encode_run_apart(c, w, k);
+    if (c->apart && pith__encode_is_of_text(status))
+        c->apart(c, w, k);
     else
         pith__encode_fail_text(c, w, &fault, c->order[k->first]);
 }

@@ -13,12 +13,15 @@
 
 #include "base/caller_options.h"
 #include "base/error.h"
+#include "base/left_out_pieces.h"
 #include "base/memory/account.h"
 #include "base/os/clock.h"
+#include "base/optional_part.h"
 #include "base/os/threads.h"
 #include "base/piece_listener.h"
 #include "models/encode/call_state.h"
 #include "models/encode/given_tokens.h"
+#include "models/encode/text_results.h"
 
 /* A window holds at most this many texts, and ends after this many bytes of text. The tokens of a
  * window are what a call holds besides activations. Larger windows fill chunks and threads better,
@@ -35,25 +38,10 @@
 #define PARTS_PER_THREAD ((size_t)4)
 /* ---- failures ---- */
 
-/* A text without a result has a row without tokens. */
-void pith__encode_note_text(const encode_call *c, size_t text, const pith_error *fault) {
-    const size_t number = c->first_text + text;
-    if (fault) c->rows[text] = (pith__row){ .count = 0 };
-    if (fault) c->truncated[text] = 0;
-    c->job->results[number] =
-        (pith_text_result){ fault ? fault->code : PITH_OK, (uint32_t)c->rows[text].count,
-                            c->truncated[text] };
-    if (!c->job->failures) return;
-    if (fault)
-        c->job->failures[number] = *fault;
-    else
-        c->job->failures[number].code = c->job->failures[number].message[0] = 0;
-}
-
 void pith__encode_fail_text(encode_call *c, encode_worker *w, const pith_error *fault,
                             size_t text) {
-    if (c->job->results && pith__encode_is_of_text(fault->code)) {
-        pith__encode_note_text(c, text, fault);
+    if (c->results && pith__encode_is_of_text(fault->code)) {
+        c->results->note(c, text, fault);
         return;
     }
     size_t first = atomic_load_explicit(&c->failed, memory_order_relaxed);
@@ -122,8 +110,7 @@ static void encode_cut(encode_call *c) {
     }
 }
 
-/* Gives a text without tokens to the heads. */
-static pith_status encode_emit_empty(encode_call *c, size_t text, bool bad, pith_error *err) {
+pith_status pith__encode_emit_empty(encode_call *c, size_t text, bool bad, pith_error *err) {
     for (size_t use = 0; use < c->use_count; use++) {
         int64_t width = c->encoder->models[c->uses[use].output].width;
         pith__head_rows rows = { c->first_text + text, NULL, 0, width, 0, NULL,
@@ -142,15 +129,8 @@ static pith_status encode_order(encode_call *c, pith_error *err) {
             c->ordered[c->ordered_count++] = &c->rows[i];
             continue;
         }
-        PITH_TRY(encode_emit_empty(c, i, false, err));
+        PITH_TRY(pith__encode_emit_empty(c, i, false, err));
     }
-    return PITH_OK;
-}
-
-/* Last, in place of what a head may have made of such a text before another one failed. */
-static pith_status encode_emit_bad(encode_call *c, pith_error *err) {
-    for (size_t i = 0; c->job->results && i < c->count; i++)
-        if (c->job->results[c->first_text + i].status) PITH_TRY(encode_emit_empty(c, i, true, err));
     return PITH_OK;
 }
 
@@ -233,7 +213,7 @@ static pith_status encode_window(encode_call *c, pith_error *err) {
         for (size_t i = 0; i < c->chunk_count; i++) pith__encode_chunk_part(c, i, 0);
     PITH_TRY(pith__stop_check(c->job->stop, err));
     PITH_TRY(encode_first_fault(c, err));
-    return encode_emit_bad(c, err);
+    return c->results ? c->results->emit_bad(c, err) : PITH_OK;
 }
 
 /* Takes texts into the window that begins at first_text. */
@@ -426,6 +406,15 @@ static pith_status encode_windows(encode_call *c, pith_error *err) {
     return PITH_OK;
 }
 
+static pith_status encode_find_results(encode_call *c, pith_error *err) {
+    c->results = pith__part_find("results");
+    pith__part_used("results");
+    if (!c->results)
+        return pith__piece_check_for("parts", PITH_STR("results"), "results per text", err);
+    c->apart = c->results->apart;
+    return PITH_OK;
+}
+
 pith_status pith__encode_begin(encode_call *c, pith__encoder *e, const pith__encode_job *job,
                                const pith__head_use *uses, size_t count,
                                const pith_allocator *allocator, pith_error *err) {
@@ -434,6 +423,8 @@ pith_status pith__encode_begin(encode_call *c, pith__encoder *e, const pith__enc
         .encoder = e, .job = job, .uses = uses, .use_count = count, .began = pith__clock_thread_ns()
     };
     PITH_TRY(encode_take_batching(c, err));
+    if (job->given) c->apart = job->given->apart;
+    if (job->results) PITH_TRY(encode_find_results(c, err));
     atomic_init(&c->failed, SIZE_MAX);
     c->executor = e->parts.executor;
     c->executor.allocator = allocator;

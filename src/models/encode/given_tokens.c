@@ -2,6 +2,7 @@
 #include "models/encode/given_tokens.h"
 
 #include "base/error.h"
+#include "models/encode/text_results.h"
 
 /* Gather takes a negative index as one from the end, so the network would not find these out. */
 static pith_status given_check(const encode_call *c, const pith_token_ids *t, size_t number,
@@ -41,10 +42,15 @@ static pith_status given_take(encode_call *c, encode_worker *w, size_t i, pith_e
                           "text %zu: has %zu tokens; the model has positions for %lld", number,
                           t->count, (long long)(limit ? limit : INT32_MAX));
     PITH_TRY(given_check(c, t, number, err));
+    const int32_t *types = t->type_ids;
+    if (!types && c->encoder->text_inputs.typed) {
+        types = pith__arena_array(&w->rows, t->count, sizeof *types); /* zeros */
+        if (!types) return pith__fail_memory(err, t->count * sizeof *types);
+    }
     if (c->job->frame)
-        PITH_TRY(pith__encode_keep_row(c, w, row, t->ids, t->type_ids, t->count, err));
+        PITH_TRY(pith__encode_keep_row(c, w, row, t->ids, types, t->count, err));
     else
-        *row = (pith__row){ t->ids, t->type_ids, (int32_t)t->count, 0, 0 };
+        *row = (pith__row){ t->ids, types, (int32_t)t->count, 0, 0 };
     if (leaves_prompt) row->prompt = t->prompt < t->count ? (int32_t)t->prompt : (int32_t)t->count;
     if (!limit || row->count <= limit) return PITH_OK;
     return pith__fail(err, PITH_ERR_ARGUMENT,
@@ -55,7 +61,7 @@ static pith_status given_take(encode_call *c, encode_worker *w, size_t i, pith_e
 
 pith_status pith__given_tokens_begin(pith__given_tokens *given, const pith_token_ids *texts,
                                      int32_t max_length, const char *prompt_name, pith_error *err) {
-    *given = (pith__given_tokens){ texts, given_take };
+    *given = (pith__given_tokens){ texts, given_take, pith__encode_run_apart };
     if (max_length)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "max_length is %d, but texts that are tokens are never cut; leave it 0",

@@ -11,6 +11,8 @@ struct pith__given_tokens {
     const pith_token_ids *texts; /* of the caller, one for each text of the job */
     /* Makes a row of text i of the window. */
     pith_status (*take)(encode_call *c, encode_worker *w, size_t i, pith_error *err);
+    /* Runs a chunk again that failed, so that an error names its text. */
+    void (*apart)(encode_call *c, encode_worker *w, const encode_chunk *k);
 };
 
 /* Prepares a call. max_length and prompt_name are those of the caller's options, which texts that

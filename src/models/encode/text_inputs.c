@@ -117,7 +117,7 @@ static inline int64_t inputs_number(inputs_role role, const pith__text_inputs *f
     switch (role) {
     case IDS: return token ? row->ids[at] : form->pad_token_id;
     case MASK: return at < row->count - row->hidden;
-    case TYPES: return token && row->type_ids ? row->type_ids[at] : 0;
+    case TYPES: return token ? row->type_ids[at] : 0;
     default: return at;
     }
 }

@@ -10,7 +10,7 @@
 
 /* The tokens of one text. */
 typedef struct pith__row {
-    const int32_t *ids, *type_ids; /* type_ids may be NULL: zeros, or the graph has no use for them
+    const int32_t *ids, *type_ids; /* type_ids may be NULL if the graph has no use for them
                                       (pith__text_inputs.typed) */
     int32_t count;
     int32_t hidden; /* the last so many tokens are masked: no token attends to them; 0 if the feed

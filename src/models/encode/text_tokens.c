@@ -8,6 +8,7 @@
 #include "engine/exec/profile.h"
 #include "models/encode/call_state.h"
 #include "models/encode/given_tokens.h"
+#include "models/encode/text_results.h"
 #include "text/text_rules.h"
 
 /* The error lists the prompts that the model has, as far as the message has room. */
@@ -138,7 +139,7 @@ pith_status pith__encode_keep_row(const encode_call *c, encode_worker *w, pith__
                                   const int32_t *from, const int32_t *type_ids, size_t n,
                                   pith_error *err) {
     const pith__encode_frame *f = c->job->frame;
-    const size_t columns = c->encoder->text_inputs.typed && type_ids ? 2 : 1;
+    const size_t columns = c->encoder->text_inputs.typed ? 2 : 1;
     if (f && (f->before_count || f->after_count))
         return encode_keep_between(c, w, row, from, n, err);
     const size_t framed = n + (f && f->marker >= 0);
@@ -194,8 +195,8 @@ void pith__encode_text_part(void *context, size_t part, int index) {
         if (pith__stop_asked(c->job->stop)) break;
         if (encode_text(c, w, i, &fault))
             pith__encode_fail_text(c, w, &fault, i);
-        else if (c->job->results)
-            pith__encode_note_text(c, i, NULL);
+        else if (c->results)
+            c->results->note(c, i, NULL);
     }
     pith__lane_phase(lane, "tokenise", begin, (int64_t)count);
     pith__count(c->executor.counters, PITH_COUNT_tokenize_ns, pith__clock_ns() - begin);
