@@ -1,4 +1,4 @@
-/* test_token_calls.c - texts that are tokens already give the bits of the texts themselves, in every
+/* test_token_calls.c - texts that are tokens already give the bits of the texts themselves, in each
  * architecture and head; and a call with results goes on after bad texts, as if they were not
  * there. */
 #include <dirent.h>
