@@ -589,6 +589,52 @@ static void test_allocations(void **state) {
     assert_int_equal(atomic_load(&c.live), 0);
 }
 
+/* Under a memory limit a window is run again in smaller pieces: the same results, or an error of
+ * the call. */
+static void test_limits(void **state) {
+    (void)state;
+    enum { STEPS = 30 };
+    static float wanted[TEXTS * WIDE], got[TEXTS * WIDE];
+    size_t most = 0;
+    int done = 0, failed = 0;
+    for (int step = 0; step <= STEPS; step++) {
+        pith_open_options open = PITH_OPEN_OPTIONS_INIT;
+        pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
+        pith_text_result results[TEXTS];
+        pith_status bad[TEXTS];
+        pith_str words[TEXTS];
+        const char *says[TEXTS];
+        pith_model *model = NULL;
+        rows r;
+        open.memory_limit = step ? most * (size_t)step / STEPS : (size_t)1 << 40;
+        if (pith_model_open(&model, HERE, &open, &err)) {
+            assert_int_equal(err.code, PITH_ERR_MEMORY);
+            continue;
+        }
+        o.results = results;
+        o.call.threads = 2;
+        for (size_t i = 0; i < TEXTS; i += ENCODE_TEXTS) encode_texts(words + i);
+        pith_tokenizer *tokenizer = NULL; /* of another model's memory */
+        assert_int_equal(pith_tokenizer_open(&tokenizer, HERE, NULL, &err), PITH_OK);
+        make_rows(&r, tokenizer, words, NULL, TEXTS, 0);
+        spoil(r.texts, bad, says);
+        memset(got, 0, sizeof got);
+        const pith_status status =
+            pith_embed_tokens(step ? got : wanted, model, r.texts, TEXTS, &o, &err);
+        if (!step) pith_model_bytes(model, &most);
+        assert_true(!status || status == PITH_ERR_MEMORY);
+        done += !status;
+        failed += status != 0;
+        if (!status && step) assert_memory_equal(got, wanted, sizeof got);
+        for (size_t i = 0; i < TEXTS && !status; i++) assert_int_equal(results[i].status, bad[i]);
+        free_rows(&r);
+        pith_tokenizer_close(tokenizer);
+        pith_model_close(model);
+    }
+    print_message("%d limits were enough, %d were not\n", done, failed);
+    assert_true(done > 1);
+}
+
 static int open_cases(void **state) {
     (void)state;
     cases_open(&all);
@@ -608,7 +654,7 @@ int main(void) {
         cmocka_unit_test(test_tables),        cmocka_unit_test(test_bad_tokens),
         cmocka_unit_test(test_bad_texts),     cmocka_unit_test(test_bad_scores),
         cmocka_unit_test(test_results),       cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_allocations),   cmocka_unit_test(test_limits),
     };
     return cmocka_run_group_tests(tests, open_cases, close_cases);
 }
