@@ -3,6 +3,7 @@
  * there. */
 #include <dirent.h>
 
+#include "support/arena_fails.h"
 #include "support/encode_test.h"
 #include "support/failing_alloc.h"
 #include "support/score_test.h"
@@ -589,6 +590,56 @@ static void test_allocations(void **state) {
     assert_int_equal(atomic_load(&c.live), 0);
 }
 
+/* Tokens with a marker and fillers, and without type ids; some of the texts are bad. */
+static void work_refused(const void *context) {
+    const pith_model *model = context;
+    static const int32_t ids[] = { 2, 20, 21, 3 }, bad[] = { -1 };
+    const pith_token_ids texts[] = { { ids, NULL, 4, 0 },
+                                     { bad, NULL, 1, 0 },
+                                     { ids, NULL, 3, 0 } };
+    pith_text_result results[3];
+    pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
+    pith_encode_options e = PITH_ENCODE_OPTIONS_INIT;
+    pith_encoded *encoded = NULL;
+    o.results = results;
+    e.embed = &o;
+    e.call.threads = 1;
+    e.what = pith_encode_can(model) & LATE ? LATE : PITH_ENCODE_DENSE;
+    e.role = PITH_ROLE_QUERY;
+    pith_model_trim(model);
+    err = (pith_error)PITH_ERROR_INIT;
+    pith_status status = pith_encode_tokens(&encoded, model, texts, 3, &e, &err);
+    pith_encoded_free(encoded);
+    if (status ? status == PITH_ERR_MEMORY && arena_fails.refused && err.message[0]
+               : results[1].status == PITH_ERR_ARGUMENT)
+        return;
+    arena_fails_show();
+    fail_msg("request %ld: status %d, '%s'", arena_fails.fail_at, (int)status, err.message);
+}
+
+static void test_arenas(void **state) {
+    (void)state;
+    counter c = { .freed = arena_fails_freed };
+    pith_allocator allocator = { count_alloc, count_free, &c };
+    pith_open_options open = PITH_OPEN_OPTIONS_INIT;
+    size_t places = 0;
+    open.call.allocator = &allocator;
+    open.pool_blocks = -1;
+    for (int late = 0; late < 2; late++) {
+        pith_model *model = NULL;
+        encode_directory(HERE,
+                         late ? "families/distilbert-dynamo20" : "models/bert-base-script17-sdpa",
+                         BERT_WORDS);
+        if (late) encode_put(HERE, "artifact.metadata", ARTIFACT);
+        assert_int_equal(pith_model_open(&model, HERE, &open, &err), PITH_OK);
+        places += arena_fails_each(work_refused, model);
+        pith_model_close(model);
+        assert_int_equal(atomic_load(&c.live), 0);
+    }
+    print_message("%zu places\n", places);
+    assert_true(places > 20);
+}
+
 /* Under a memory limit a window is run again in smaller pieces: the same results, or an error of
  * the call. */
 static void test_limits(void **state) {
@@ -655,6 +706,7 @@ int main(void) {
         cmocka_unit_test(test_bad_texts),     cmocka_unit_test(test_bad_scores),
         cmocka_unit_test(test_results),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_allocations),   cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_arenas),
     };
     return cmocka_run_group_tests(tests, open_cases, close_cases);
 }
