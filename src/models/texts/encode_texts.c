@@ -196,7 +196,7 @@ static pith_status encoding_prepare_sparse(encoding *c, pith_error *err) {
                                        { "<unk>", 5 }, { "[CLS]", 5 }, { "[SEP]", 5 },
                                        { "[PAD]", 5 }, { "[UNK]", 5 } };
     c->sparse = (pith__sparse_request){ .weights = &c->collected[SPARSE] };
-    c->code = (pith__dense_request){ .normalize = -1, .weights = &c->collected[SPARSE] };
+    c->code = (pith__dense_request){ .weights = &c->collected[SPARSE] };
     c->word_weights = (pith__word_weights_request){ .word_model = &c->m->word_model,
                                                     .tokens = { encoding_token, c->m->tokenizer },
                                                     .query = c->options.role == PITH_ROLE_QUERY,

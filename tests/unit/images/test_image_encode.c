@@ -103,13 +103,16 @@ static void refused(void **unused) {
     file f = { .most = SIZE_MAX };
     pith_image image = make_picture(64, 64, 3), none = { 0 }, wide = make_picture(70000, 1, 3);
     pith_image_encode_options gif = as("gif", 0), tiff = as("tiff", 0), bad = as("jpeg", 101),
-                              nameless = as(NULL, 0);
+                              unnamed = as(NULL, 0);
+    file png = { .most = SIZE_MAX };
     assert_int_equal(pith_image_encode(&image, &gif, &(pith_writer){ take, NULL, &f }, &err),
                      PITH_ERR_UNSUPPORTED);
     assert_int_equal(pith_image_encode(&image, &tiff, &(pith_writer){ take, NULL, &f }, &err),
                      PITH_ERR_UNSUPPORTED);
-    assert_int_equal(pith_image_encode(&image, &nameless, &(pith_writer){ take, NULL, &f }, &err),
-                     PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith_image_encode(&image, &unnamed, &(pith_writer){ take, NULL, &png }, &err),
+                     PITH_OK);
+    assert_memory_equal(png.bytes, "\x89PNG", 4);
+    free(png.bytes);
     assert_int_equal(pith_image_encode(&image, &bad, &(pith_writer){ take, NULL, &f }, &err),
                      PITH_ERR_ARGUMENT);
     for (int i = 0; i < 3; i++) {

@@ -96,6 +96,7 @@ static pith_status embeds(const pith_call *call, pith_error *err) {
 static pith_status embeds_long(const pith_call *call, pith_error *err) {
     TAKE(pith_embed_options, PITH_EMBED_OPTIONS_INIT);
     const pith_str text = { long_text, sizeof long_text };
+    o.max_length = 40; /* positions of the model, whose files do not tell them */
     return pith_embed(vectors, model, &text, 1, &o, err);
 }
 

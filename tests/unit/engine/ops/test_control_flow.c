@@ -82,10 +82,9 @@ static void a_loop_without_end_is_stopped(void **state) {
     float data[2] = { 0, 0 };
     pith_tensor out[1], in = floats(data, 2);
     assert_int_equal(pith__executor_run(f->executor, out, &in, 1, NULL, &f->err), PITH_ERR_RUN);
-    assert_string_equal(
-        f->err.message,
-        "node (Loop): has not ended after 1000 iterations, the limit; a higher loop_limit (of the "
-        "command: --loop-limit) lets it run longer");
+    assert_string_equal(f->err.message,
+                        "node (Loop): has not ended after 1000 iterations, the limit; a higher "
+                        "pith_open_options.loop_limit lets it run longer");
 }
 
 typedef struct canceller {

@@ -229,13 +229,22 @@ static void outputs_make(outputs *o, float score) {
     }
 }
 
+/* Options as a detector gets them: completed. */
+static pith_detect_options taken(void) {
+    pith_detect_options d = PITH_DETECT_OPTIONS_INIT;
+    d.score_threshold = 0.9f;
+    d.nms_threshold = 0.3f;
+    d.top_k = 5000;
+    return d;
+}
+
 static void decoding(void **unused) {
     (void)unused;
     const pith__head *head;
     pith_error err = PITH_ERROR_INIT;
     pith__arena arena;
     outputs o;
-    pith_detect_options d = PITH_DETECT_OPTIONS_INIT;
+    pith_detect_options d = taken();
     assert_int_equal(pith__head_find(&head, "yunet", &err), PITH_OK);
     pith__arena_init(&arena, &pith__allocator_default);
 
@@ -258,7 +267,7 @@ static void decoding(void **unused) {
     assert_int_equal(found.count, 0);
 
     /* NaN and infinity, in scores and in boxes. */
-    d = (pith_detect_options)PITH_DETECT_OPTIONS_INIT;
+    d = taken();
     outputs_make(&o, 1);
     o.data[0][0] = NAN, o.data[3][1] = NAN, o.data[6][4 * 2] = NAN, o.data[6][4 * 3 + 2] = 1000,
     o.data[9][10 * 4] = -INFINITY;
@@ -356,7 +365,7 @@ static void played_cascade(void **unused) {
     const pith__head *head;
     uint8_t pixels[64 * 48 * 3] = { 0 };
     const pith_image image = { pixels, 64, 48, 3, NULL };
-    pith_detect_options d = PITH_DETECT_OPTIONS_INIT;
+    pith_detect_options d = taken();
     assert_int_equal(pith__head_find(&head, "mtcnn", &err), PITH_OK);
     assert_int_equal(pith__detector_count(head->detector), 3);
     const float moves[] = { 0, NAN, INFINITY, -INFINITY, 3e38f, 1e5f, -1 };

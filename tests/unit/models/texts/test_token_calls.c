@@ -1,8 +1,9 @@
-/* test_token_calls.c - texts that are tokens already give the bits of the texts themselves, in every
+/* test_token_calls.c - texts that are tokens already give the bits of the texts themselves, in each
  * architecture and head; and a call with results goes on after bad texts, as if they were not
  * there. */
 #include <dirent.h>
 
+#include "support/arena_fails.h"
 #include "support/encode_test.h"
 #include "support/failing_alloc.h"
 #include "support/score_test.h"
@@ -589,6 +590,102 @@ static void test_allocations(void **state) {
     assert_int_equal(atomic_load(&c.live), 0);
 }
 
+/* Tokens with a marker and fillers, and without type ids; some of the texts are bad. */
+static void work_refused(const void *context) {
+    const pith_model *model = context;
+    static const int32_t ids[] = { 2, 20, 21, 3 }, bad[] = { -1 };
+    const pith_token_ids texts[] = { { ids, NULL, 4, 0 },
+                                     { bad, NULL, 1, 0 },
+                                     { ids, NULL, 3, 0 } };
+    pith_text_result results[3];
+    pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
+    pith_encode_options e = PITH_ENCODE_OPTIONS_INIT;
+    pith_encoded *encoded = NULL;
+    o.results = results;
+    e.embed = &o;
+    e.call.threads = 1;
+    e.what = pith_encode_can(model) & LATE ? LATE : PITH_ENCODE_DENSE;
+    e.role = PITH_ROLE_QUERY;
+    pith_model_trim(model);
+    err = (pith_error)PITH_ERROR_INIT;
+    pith_status status = pith_encode_tokens(&encoded, model, texts, 3, &e, &err);
+    pith_encoded_free(encoded);
+    if (status ? status == PITH_ERR_MEMORY && arena_fails.refused && err.message[0]
+               : results[1].status == PITH_ERR_ARGUMENT)
+        return;
+    arena_fails_show();
+    fail_msg("request %ld: status %d, '%s'", arena_fails.fail_at, (int)status, err.message);
+}
+
+static void test_arenas(void **state) {
+    (void)state;
+    counter c = { .freed = arena_fails_freed };
+    pith_allocator allocator = { count_alloc, count_free, &c };
+    pith_open_options open = PITH_OPEN_OPTIONS_INIT;
+    size_t places = 0;
+    open.call.allocator = &allocator;
+    open.pool_blocks = -1;
+    for (int late = 0; late < 2; late++) {
+        pith_model *model = NULL;
+        encode_directory(HERE,
+                         late ? "families/distilbert-dynamo20" : "models/bert-base-script17-sdpa",
+                         BERT_WORDS);
+        if (late) encode_put(HERE, "artifact.metadata", ARTIFACT);
+        assert_int_equal(pith_model_open(&model, HERE, &open, &err), PITH_OK);
+        places += arena_fails_each(work_refused, model);
+        pith_model_close(model);
+        assert_int_equal(atomic_load(&c.live), 0);
+    }
+    print_message("%zu places\n", places);
+    assert_true(places > 20);
+}
+
+/* Under a memory limit a window is run again in smaller pieces: the same results, or an error of
+ * the call. */
+static void test_limits(void **state) {
+    (void)state;
+    enum { STEPS = 30 };
+    static float wanted[TEXTS * WIDE], got[TEXTS * WIDE];
+    size_t most = 0;
+    int done = 0, failed = 0;
+    for (int step = 0; step <= STEPS; step++) {
+        pith_open_options open = PITH_OPEN_OPTIONS_INIT;
+        pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
+        pith_text_result results[TEXTS];
+        pith_status bad[TEXTS];
+        pith_str words[TEXTS];
+        const char *says[TEXTS];
+        pith_model *model = NULL;
+        rows r;
+        open.memory_limit = step ? most * (size_t)step / STEPS : (size_t)1 << 40;
+        if (pith_model_open(&model, HERE, &open, &err)) {
+            assert_int_equal(err.code, PITH_ERR_MEMORY);
+            continue;
+        }
+        o.results = results;
+        o.call.threads = 2;
+        for (size_t i = 0; i < TEXTS; i += ENCODE_TEXTS) encode_texts(words + i);
+        pith_tokenizer *tokenizer = NULL; /* of another model's memory */
+        assert_int_equal(pith_tokenizer_open(&tokenizer, HERE, NULL, &err), PITH_OK);
+        make_rows(&r, tokenizer, words, NULL, TEXTS, 0);
+        spoil(r.texts, bad, says);
+        memset(got, 0, sizeof got);
+        const pith_status status =
+            pith_embed_tokens(step ? got : wanted, model, r.texts, TEXTS, &o, &err);
+        if (!step) pith_model_bytes(model, &most);
+        assert_true(!status || status == PITH_ERR_MEMORY);
+        done += !status;
+        failed += status != 0;
+        if (!status && step) assert_memory_equal(got, wanted, sizeof got);
+        for (size_t i = 0; i < TEXTS && !status; i++) assert_int_equal(results[i].status, bad[i]);
+        free_rows(&r);
+        pith_tokenizer_close(tokenizer);
+        pith_model_close(model);
+    }
+    print_message("%d limits were enough, %d were not\n", done, failed);
+    assert_true(done > 1);
+}
+
 static int open_cases(void **state) {
     (void)state;
     cases_open(&all);
@@ -608,7 +705,8 @@ int main(void) {
         cmocka_unit_test(test_tables),        cmocka_unit_test(test_bad_tokens),
         cmocka_unit_test(test_bad_texts),     cmocka_unit_test(test_bad_scores),
         cmocka_unit_test(test_results),       cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_allocations),   cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_arenas),
     };
     return cmocka_run_group_tests(tests, open_cases, close_cases);
 }
