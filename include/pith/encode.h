@@ -35,9 +35,10 @@ typedef struct pith_encode_options {
     uint32_t what;                   /* PITH_ENCODE_*; more than one are made in the same pass. 0:
                                         PITH_ENCODE_DENSE */
     int32_t role;                    /* a pith_role */
-    const pith_embed_options *embed; /* lengths, prompt, batches, statistics; and pooling, normalize
-                                        and dim of dense vectors. Its call context is not looked at.
-                                        NULL: the defaults */
+    const pith_embed_options *embed; /* lengths, prompt, batches, statistics; results and failures,
+                                        where a bad text has no sparse weights and no vectors of
+                                        tokens; and pooling, normalize and dim of dense vectors. Its
+                                        call context is not looked at. NULL: the defaults */
     double alpha;                    /* of BM42: the power to which the logarithm of an attention is
                                         raised; 0: 0.5 */
     double k, b;                     /* of miniCOIL, as of pith_bm25_options */
@@ -118,7 +119,19 @@ typedef struct pith_encode_memory {
 PITH_API pith_status pith_encode_into(pith_encoded *encoded, const pith_encode_memory *memory,
                                       const pith_model *model, const pith_str *texts, size_t count,
                                       const pith_encode_options *options, pith_error *err);
-/* Frees the results of pith_encode; NULL is allowed. */
+/* As both, for texts that are tokens already; see pith_embed_tokens. For late interaction the
+ * marker of options->role and the filling of queries are put in, as for texts, since no tokenizer
+ * gives them: the tokens are those of the text alone. PITH_ERR_UNSUPPORTED if the marker is text
+ * that the vocabulary does not have. */
+PITH_API pith_status pith_encode_tokens(pith_encoded **encoded, const pith_model *model,
+                                        const pith_token_ids *texts, size_t count,
+                                        const pith_encode_options *options, pith_error *err);
+PITH_API pith_status pith_encode_tokens_into(pith_encoded *encoded,
+                                             const pith_encode_memory *memory,
+                                             const pith_model *model, const pith_token_ids *texts,
+                                             size_t count, const pith_encode_options *options,
+                                             pith_error *err);
+/* Frees the results of pith_encode and pith_encode_tokens; NULL is allowed. */
 PITH_API void pith_encoded_free(pith_encoded *encoded);
 
 #ifdef __cplusplus

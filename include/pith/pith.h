@@ -35,6 +35,7 @@
 #include "pith/op.h"
 #include "pith/profile.h"
 #include "pith/quantize.h"
+#include "pith/queue.h"
 #include "pith/runtime.h"
 #include "pith/score.h"
 #include "pith/search.h"

@@ -96,6 +96,9 @@ PITH_HPP_OPTIONS(pith_batching, PITH_BATCHING_INIT)
 PITH_HPP_OPTIONS(pith_encode_options, PITH_ENCODE_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_encode_memory, PITH_ENCODE_MEMORY_INIT)
 PITH_HPP_OPTIONS(pith_score_options, PITH_SCORE_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_queue_options, PITH_QUEUE_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_request, PITH_REQUEST_INIT)
+PITH_HPP_OPTIONS(pith_queue_statistics, PITH_QUEUE_STATISTICS_INIT)
 PITH_HPP_OPTIONS(pith_search_index_options, PITH_SEARCH_INDEX_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_search_options, PITH_SEARCH_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_run_options, PITH_RUN_OPTIONS_INIT)
@@ -266,6 +269,41 @@ class Texts {
         for (const auto &text : texts) items_.push_back(str(std::string_view(text)));
     }
     std::vector<pith_str> items_;
+};
+
+namespace detail {
+template <class Text>
+auto token_ids(const Text &text, int)
+    -> decltype(pith_token_ids{ text->ids, text->type_ids, text->count, 0 }) {
+    return { text->ids, text->type_ids, text->count, 0 };
+}
+template <class Text>
+auto token_ids(const Text &text, long)
+    -> decltype(pith_token_ids{ text.data(), nullptr, text.size(), 0 }) {
+    return { text.data(), nullptr, text.size(), 0 };
+}
+} // namespace detail
+
+/* Texts as tokens: a container of pith::Tokens, or of anything with data() and size() that is
+ * std::int32_t, such as std::vector. pith::Tokens bring their type ids. What it is made of must
+ * live as long as it:
+ *
+ *     std::vector<std::vector<std::int32_t>> ids = ...;
+ *     pith::Vectors v = model.embed(pith::TokenTexts(ids)); */
+class TokenTexts {
+  public:
+    TokenTexts() = default;
+    template <class Container, class = decltype(detail::token_ids(
+                                   *std::begin(std::declval<const Container &>()), 0))>
+    explicit TokenTexts(const Container &texts) {
+        for (const auto &text : texts) add(detail::token_ids(text, 0));
+    }
+    void add(const pith_token_ids &text) { items_.push_back(text); }
+    const pith_token_ids *data() const noexcept { return items_.data(); }
+    std::size_t size() const noexcept { return items_.size(); }
+
+  private:
+    std::vector<pith_token_ids> items_;
 };
 
 /* The length of the longest beginning that is valid UTF-8. */
@@ -783,6 +821,18 @@ class Model {
             return pith_embed(vectors, get(), texts.data(), texts.size(), &o, err);
         });
     }
+    /* Texts that are tokens already, here and below. */
+    Vectors embed(const TokenTexts &texts,
+                  const pith_embed_options &o = options<pith_embed_options>()) const {
+        Vectors vectors(texts.size(), dim(o));
+        embed(vectors.data(), texts, o);
+        return vectors;
+    }
+    void embed(float *vectors, const TokenTexts &texts, const pith_embed_options &o) const {
+        detail::attempt([&](pith_error *err) {
+            return pith_embed_tokens(vectors, get(), texts.data(), texts.size(), &o, err);
+        });
+    }
     pith_memory_need predict(std::size_t count, std::size_t tokens,
                              const pith_embed_options &o = options<pith_embed_options>()) const {
         pith_memory_need need{};
@@ -806,6 +856,22 @@ class Model {
         pith_encoded encoded{};
         detail::attempt([&](pith_error *err) {
             return pith_encode_into(&encoded, &memory, get(), texts.data(), texts.size(), &o, err);
+        });
+        return encoded;
+    }
+    Encoded encode(const TokenTexts &texts, const pith_encode_options &o) const {
+        pith_encoded *handle = nullptr;
+        detail::attempt([&](pith_error *err) {
+            return pith_encode_tokens(&handle, get(), texts.data(), texts.size(), &o, err);
+        });
+        return Encoded(handle);
+    }
+    pith_encoded encode_into(const pith_encode_memory &memory, const TokenTexts &texts,
+                             const pith_encode_options &o) const {
+        pith_encoded encoded{};
+        detail::attempt([&](pith_error *err) {
+            return pith_encode_tokens_into(&encoded, &memory, get(), texts.data(), texts.size(), &o,
+                                           err);
         });
         return encoded;
     }
@@ -892,6 +958,23 @@ class Model {
         detail::attempt([&](pith_error *err) {
             return pith_rerank(all.data(), get(), str(query), documents.data(), documents.size(),
                                &o, err);
+        });
+        return all;
+    }
+    Vectors classify(const TokenTexts &texts,
+                     const pith_score_options &o = options<pith_score_options>()) const {
+        Vectors all(texts.size(), pith_label_count(get()));
+        detail::attempt([&](pith_error *err) {
+            return pith_classify_tokens(all.data(), get(), texts.data(), texts.size(), &o, err);
+        });
+        return all;
+    }
+    /* Each row is a query and a document. */
+    std::vector<float> rerank(const TokenTexts &pairs,
+                              const pith_score_options &o = options<pith_score_options>()) const {
+        std::vector<float> all(pairs.size());
+        detail::attempt([&](pith_error *err) {
+            return pith_rerank_tokens(all.data(), get(), pairs.data(), pairs.size(), &o, err);
         });
         return all;
     }
@@ -1173,6 +1256,70 @@ class SessionPool {
   private:
     std::size_t outputs_;
     detail::Handle<pith_session_pool, pith_session_pool_destroy> handle_;
+};
+
+/* ---- texts of many callers ---- */
+
+/* Runs texts of any number of callers together (pith/queue.h). Any number of threads may use it. It
+ * must end before its model; what waits then is cancelled. */
+class Queue {
+  public:
+    /* Is called once for each request, on a thread of the queue. It must not throw, nor end or
+     * drain the queue. The response is valid during the call. */
+    using Done = std::function<void(const pith_response &response)>;
+
+    explicit Queue(const Model &model,
+                   const pith_queue_options &o = options<pith_queue_options>()) {
+        pith_queue *handle = nullptr;
+        detail::attempt(
+            [&](pith_error *err) { return pith_queue_create(&handle, model.get(), &o, err); });
+        handle_.reset(handle);
+    }
+    pith_queue *get() const noexcept { return handle_.get(); }
+    /* Returns the request's ticket. r has all but the texts, done and user: task, options,
+     * priority, deadline, key. Throws an Error of PITH_ERR_BUSY if the queue is full. */
+    std::uint64_t submit(const Texts &texts, Done done, pith_request r = options<pith_request>()) {
+        r.texts = texts.data();
+        r.tokens = nullptr;
+        r.count = texts.size();
+        return submit_one(r, std::move(done));
+    }
+    std::uint64_t submit(const TokenTexts &texts, Done done,
+                         pith_request r = options<pith_request>()) {
+        r.texts = nullptr;
+        r.tokens = texts.data();
+        r.count = texts.size();
+        return submit_one(r, std::move(done));
+    }
+    /* Returns false if no such request waits or runs. */
+    bool cancel(std::uint64_t ticket) noexcept {
+        return pith_queue_cancel(get(), ticket, nullptr) == PITH_OK;
+    }
+    /* Takes no more requests, and waits for those that there are. */
+    void drain(const pith_call &call = options<pith_call>()) {
+        detail::attempt([&](pith_error *err) { return pith_queue_drain(get(), &call, err); });
+    }
+    pith_queue_statistics statistics() const {
+        auto n = options<pith_queue_statistics>();
+        detail::attempt([&](pith_error *err) { return pith_queue_report(&n, get(), err); });
+        return n;
+    }
+
+  private:
+    std::uint64_t submit_one(pith_request &r, Done done) {
+        auto kept = std::make_unique<Done>(std::move(done));
+        std::uint64_t ticket = 0;
+        r.user = kept.get();
+        r.done = [](void *user, const pith_response *response) noexcept {
+            const std::unique_ptr<Done> mine(static_cast<Done *>(user));
+            (*mine)(*response);
+        };
+        detail::attempt(
+            [&](pith_error *err) { return pith_queue_submit(&ticket, get(), &r, err); });
+        static_cast<void>(kept.release());
+        return ticket;
+    }
+    detail::Handle<pith_queue, pith_queue_destroy> handle_;
 };
 
 /* ---- search ---- */

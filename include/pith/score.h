@@ -25,6 +25,9 @@ typedef struct pith_score_options {
     int32_t batch_tokens;    /* tokens that one thread runs at once; 0: chosen by the size of L2 */
     int32_t activation;      /* a pith_activation */
     pith_embed_stats *stats; /* receives the counts; NULL: not needed */
+    pith_text_result *results;     /* as in pith_embed_options; the scores of a bad text are NaN. A
+                                      bad query ends the call */
+    pith_error *failures;          /* as in pith_embed_options */
     const pith_batching *batching; /* NULL: the defaults */
     const char *instruction;       /* of rerankers that are language models: what makes a document a
                                       good one; NULL: what the model's files say, or the sentence on
@@ -61,6 +64,17 @@ PITH_API pith_status pith_classify(float *scores, const pith_model *model, const
 PITH_API pith_status pith_rerank(float *scores, const pith_model *model, pith_str query,
                                  const pith_str *documents, size_t count,
                                  const pith_score_options *options, pith_error *err);
+
+/* As pith_classify and pith_rerank, for texts, or pairs of texts, that are tokens already; see
+ * pith_embed_tokens. A pair is one row, as pith_tokenize makes it of a text and its pair: special
+ * tokens and type ids included. The row of a language model that judges holds all words around the
+ * query and the document too. options->max_length must be 0 and options->instruction NULL. */
+PITH_API pith_status pith_classify_tokens(float *scores, const pith_model *model,
+                                          const pith_token_ids *texts, size_t count,
+                                          const pith_score_options *options, pith_error *err);
+PITH_API pith_status pith_rerank_tokens(float *scores, const pith_model *model,
+                                        const pith_token_ids *pairs, size_t count,
+                                        const pith_score_options *options, pith_error *err);
 
 #ifdef __cplusplus
 }

@@ -19,3 +19,8 @@ pith_status pith_embed(float *vectors, const pith_model *model, const pith_str *
                        const pith_embed_options *options, pith_error *err) {
     PITH_ENTRY(pith__model_embed(vectors, model, texts, count, options, err));
 }
+
+pith_status pith_embed_tokens(float *vectors, const pith_model *model, const pith_token_ids *texts,
+                              size_t count, const pith_embed_options *options, pith_error *err) {
+    PITH_ENTRY(pith__model_embed_tokens(vectors, model, texts, count, options, err));
+}

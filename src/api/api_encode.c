@@ -15,4 +15,17 @@ pith_status pith_encode_into(pith_encoded *encoded, const pith_encode_memory *me
     PITH_ENTRY(pith__model_encode_into(encoded, memory, model, texts, count, options, err));
 }
 
+pith_status pith_encode_tokens(pith_encoded **encoded, const pith_model *model,
+                               const pith_token_ids *texts, size_t count,
+                               const pith_encode_options *options, pith_error *err) {
+    PITH_ENTRY(pith__model_encode_tokens(encoded, model, texts, count, options, err));
+}
+
+pith_status pith_encode_tokens_into(pith_encoded *encoded, const pith_encode_memory *memory,
+                                    const pith_model *model, const pith_token_ids *texts,
+                                    size_t count, const pith_encode_options *options,
+                                    pith_error *err) {
+    PITH_ENTRY(pith__model_encode_tokens_into(encoded, memory, model, texts, count, options, err));
+}
+
 void pith_encoded_free(pith_encoded *encoded) { pith__model_free_encoded(encoded); }

@@ -18,3 +18,14 @@ pith_status pith_rerank(float *scores, const pith_model *model, pith_str query,
                         pith_error *err) {
     PITH_ENTRY(pith__model_rerank(scores, model, query, documents, count, options, err));
 }
+
+pith_status pith_classify_tokens(float *scores, const pith_model *model,
+                                 const pith_token_ids *texts, size_t count,
+                                 const pith_score_options *options, pith_error *err) {
+    PITH_ENTRY(pith__model_classify_tokens(scores, model, texts, count, options, err));
+}
+
+pith_status pith_rerank_tokens(float *scores, const pith_model *model, const pith_token_ids *pairs,
+                               size_t count, const pith_score_options *options, pith_error *err) {
+    PITH_ENTRY(pith__model_rerank_tokens(scores, model, pairs, count, options, err));
+}

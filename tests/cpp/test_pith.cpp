@@ -243,6 +243,39 @@ void test_scores() {
     CHECK(refused);
 }
 
+/* Texts as tokens have the bits of the texts; a bad one is no exception where results are asked
+ * for. */
+void test_tokens_in() {
+    pith::Model model(data + "/encode/splade-max"), cross(data + "/tasks/cross-bert");
+    const std::vector<std::string> texts = { "w20 w21", "w30" };
+    std::vector<pith::Tokens> rows;
+    std::vector<std::vector<std::int32_t>> ids;
+    for (const auto &text : texts) rows.push_back(model.tokenizer()->tokenize(text));
+    for (const auto &row : rows) ids.push_back(row.ids());
+    auto o = pith::options<pith_encode_options>();
+    o.what = PITH_ENCODE_SPARSE;
+    const pith::Encoded wanted = model.encode(texts, o);
+    const pith::Encoded got[] = { model.encode(pith::TokenTexts(rows), o),
+                                  model.encode(pith::TokenTexts(ids), o) };
+    for (const auto &e : got)
+        CHECK(e->sparse.offsets[2] == wanted->sparse.offsets[2] &&
+              !std::memcmp(e->sparse.values, wanted->sparse.values,
+                           std::size_t(e->sparse.offsets[2]) * sizeof(float)));
+    std::vector<pith::Tokens> pairs;
+    pairs.push_back(cross.tokenizer()->tokenize("a question", "an answer"));
+    CHECK(cross.rerank(pith::TokenTexts(pairs)) == cross.rerank("a question", { "an answer" }));
+    auto s = pith::options<pith_score_options>();
+    std::vector<pith_text_result> results(2);
+    pith::TokenTexts bad(pairs);
+    const std::int32_t none[] = { -1 };
+    bad.add({ none, nullptr, 1, 0 });
+    CHECK(thrown([&] { cross.classify(bad); }, "text 1: id -1") == PITH_ERR_ARGUMENT);
+    s.results = results.data();
+    const pith::Vectors scores = cross.classify(bad, s);
+    CHECK(results[0].status == PITH_OK && results[1].status == PITH_ERR_ARGUMENT);
+    CHECK(scores[1][0] != scores[1][0] && scores[0][0] == scores[0][0]);
+}
+
 void test_encode() {
     pith::Model splade(data + "/encode/splade-max");
     CHECK(splade.can_encode() & PITH_ENCODE_SPARSE);
@@ -495,6 +528,7 @@ int main(int argc, char **argv) {
     test_written();
     test_routes();
     test_scores();
+    test_tokens_in();
     test_encode();
     test_tokens();
     test_session();

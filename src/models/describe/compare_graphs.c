@@ -399,7 +399,7 @@ static pith_status compare_ragged(check *c, const pith_model *m, uint64_t run, p
         for (int32_t k = 0; k < lengths[i]; k++)
             numbers[k] = (int32_t)(pith__made_up_random(c->seed, run, (uint64_t)(i * 100 + k)) %
                                    (uint64_t)ids);
-        rows[i] = (pith__row){ numbers, numbers + lengths[i], lengths[i], 0 };
+        rows[i] = (pith__row){ numbers, numbers + lengths[i], lengths[i], 0, 0 };
         pointers[i] = &rows[i];
     }
     size_t inputs = m->text.ragged->input_count + plan->graph->input_count;

@@ -170,7 +170,7 @@ static pith_status text_inputs(pith_tensor *inputs, const pith__plan *plan, bool
     pith__text_inputs form;
     int32_t *zeros = pith__arena_array(arena, (size_t)tokens, sizeof *zeros);
     if (!zeros) return pith__fail_memory(err, (size_t)tokens * sizeof *zeros);
-    const pith__row row = { zeros, zeros, tokens, 0 }, *rows[] = { &row };
+    const pith__row row = { zeros, zeros, tokens, 0, 0 }, *rows[] = { &row };
     PITH_TRY(pith__text_inputs_init(&form, plan->graph, ragged, 0, arena, err));
     return pith__text_inputs_fill(inputs, &form, rows, 1, arena, err);
 }

@@ -39,12 +39,9 @@ void pith__encode_return_runner(encode_call *c, encode_worker *w) {
     c->gives_back = true;
 }
 
-/* An output as f32 rows of its width. The output's shape is checked, since it depends on the
- * inputs. Sets *missing to the number of rows that are not there at the beginning: a graph for one
- * text may leave out its first tokens. */
-static pith_status encode_output_rows(const float **x, int64_t *missing, const pith_tensor *out,
-                                      int64_t rows, const pith__head_model *model, bool ragged,
-                                      pith__arena *arena, pith_error *err) {
+pith_status pith__encode_output_rows(const float **x, int64_t *missing, const pith_tensor *out,
+                                     int64_t rows, const pith__head_model *model, bool ragged,
+                                     pith__arena *arena, pith_error *err) {
     const int64_t width = model->width, count = pith__dims_count(out->dims, out->rank);
     bool fits = out->rank >= 1 && out->dims[out->rank - 1] == width && count % width == 0;
     *missing = fits ? rows - count / width : 0;
@@ -73,25 +70,31 @@ static int encode_threads_within(const encode_call *c) {
     return last && !c->executor.tight ? LAST_CHUNK_THREADS : c->inner_threads;
 }
 
+pith_status pith__encode_emit_row(const float **x, const encode_call *c, size_t use, size_t text,
+                                  const pith__row *row, int64_t missing, pith__arena *scratch,
+                                  pith_error *err) {
+    const pith__head_model *model = &c->encoder->models[c->uses[use].output];
+    int64_t skipped = missing < row->count ? missing : row->count;
+    int64_t count = model->pooled ? 1 : row->count - skipped;
+    pith__arena_mark mark = pith__arena_get_mark(scratch);
+    pith__head_rows rows = {
+        text,    *x,   count, model->width, c->prompt_rows + row->prompt, row->ids + skipped,
+        scratch, false
+    };
+    if (*x) *x += count * model->width;
+    pith_status status = c->uses[use].head->emit(c->states[use], &rows, err);
+    pith__arena_rewind(scratch, mark);
+    return status ? pith__fail_at(err, status, "text %zu: ", text) : PITH_OK;
+}
+
 /* Hands the rows of each text of the chunk to a head. x: all of them, or NULL; missing: the first
  * so many of a text are not there. */
 static pith_status encode_emit(const encode_call *c, size_t use, const encode_chunk *k,
                                const float *x, int64_t missing, pith__arena *scratch,
                                pith_error *err) {
-    const pith__head_model *model = &c->encoder->models[c->uses[use].output];
-    for (size_t i = 0; i < k->count; i++) {
-        size_t text = c->first_text + c->order[k->first + i];
-        const pith__row *row = c->ordered[k->first + i];
-        int64_t skipped = missing < row->count ? missing : row->count;
-        int64_t count = model->pooled ? 1 : row->count - skipped;
-        pith__arena_mark mark = pith__arena_get_mark(scratch);
-        pith__head_rows rows = { text,   x, count, model->width, c->prompt_rows, row->ids + skipped,
-                                 scratch };
-        pith_status status = c->uses[use].head->emit(c->states[use], &rows, err);
-        if (status) return pith__fail_at(err, status, "text %zu: ", text);
-        pith__arena_rewind(scratch, mark);
-        if (x) x += count * model->width;
-    }
+    for (size_t i = 0; i < k->count; i++)
+        PITH_TRY(pith__encode_emit_row(&x, c, use, c->first_text + c->order[k->first + i],
+                                       c->ordered[k->first + i], missing, scratch, err));
     return PITH_OK;
 }
 
@@ -107,9 +110,9 @@ static pith_status encode_emit_all(const encode_call *c, const encode_chunk *k,
         const pith__head_model *model = &e->models[output];
         const float *x = NULL;
         int64_t missing;
-        PITH_TRY(encode_output_rows(&x, &missing, &outputs[e->outputs[output]],
-                                    model->pooled ? (int64_t)k->count : fed, model,
-                                    e->text_inputs.ragged, arena, err));
+        PITH_TRY(pith__encode_output_rows(&x, &missing, &outputs[e->outputs[output]],
+                                          model->pooled ? (int64_t)k->count : fed, model,
+                                          e->text_inputs.ragged, arena, err));
         uint64_t begin = pith__lane_now(lane);
         PITH_TRY(encode_emit(c, use, k, x, missing, arena, err));
         pith__lane_phase(lane, c->uses[use].head->phase, begin, (int64_t)k->count);
@@ -128,8 +131,8 @@ pith_status pith__encode_fill_chunk(pith_tensor **inputs, encode_call *c, encode
                                   k->count, &w->chunk, err);
 }
 
-static pith_status encode_run_chunk(encode_call *c, encode_worker *w, const encode_chunk *k,
-                                    pith_error *err) {
+pith_status pith__encode_run_rows(const pith_tensor **results, int64_t *fed, encode_call *c,
+                                  encode_worker *w, const encode_chunk *k, pith_error *err) {
     pith__encoder *e = c->encoder;
     const size_t output_count = e->parts.program.graph->output_count;
     pith__lane *lane = pith__profile_lane(c->job->profile);
@@ -144,20 +147,28 @@ static pith_status encode_run_chunk(encode_call *c, encode_worker *w, const enco
     int64_t tokens = 0;
     for (size_t i = 0; i < k->count; i++) tokens += c->ordered[k->first + i]->count;
     pith__counters *counters = c->executor.counters;
-    const int64_t fed = tokens > e->text_inputs.fixed_length ? tokens : e->text_inputs.fixed_length;
+    *fed = tokens > e->text_inputs.fixed_length ? tokens : e->text_inputs.fixed_length;
+    *results = outputs;
     pith__count(counters, PITH_COUNT_batches, 1);
-    pith__count_most(counters, PITH_COUNT_batch_tokens_most, (uint64_t)fed);
+    pith__count_most(counters, PITH_COUNT_batch_tokens_most, (uint64_t)*fed);
     uint64_t begin = pith__clock_ns();
     PITH_TRY(
         pith__runner_run(&w->runner, outputs, inputs, encode_threads_within(c), c->job->stop, err));
     pith__lane_phase(lane, "run", begin, tokens);
-    uint64_t end = pith__clock_ns();
-    pith__count(counters, PITH_COUNT_run_ns, end - begin);
+    pith__count(counters, PITH_COUNT_run_ns, pith__clock_ns() - begin);
     size_t bytes = pith__runner_bytes(&w->runner);
     if (bytes > w->peak_bytes) w->peak_bytes = bytes;
+    return PITH_OK;
+}
 
+static pith_status encode_run_chunk(encode_call *c, encode_worker *w, const encode_chunk *k,
+                                    pith_error *err) {
+    const pith_tensor *outputs;
+    int64_t fed;
+    PITH_TRY(pith__encode_run_rows(&outputs, &fed, c, w, k, err));
+    uint64_t end = pith__clock_ns();
     pith_status status = encode_emit_all(c, k, outputs, fed, &w->chunk, err);
-    pith__count(counters, PITH_COUNT_head_ns, pith__clock_ns() - end);
+    pith__count(c->executor.counters, PITH_COUNT_head_ns, pith__clock_ns() - end);
     return status;
 }
 
@@ -170,20 +181,26 @@ static pith_status encode_run_tokens(encode_call *c, encode_worker *w, const enc
     return PITH_OK;
 }
 
+pith_status pith__encode_try_chunk(encode_call *c, encode_worker *w, const encode_chunk *k,
+                                   pith_error *err) {
+    if (pith__encode_first_failed(c) != SIZE_MAX) return PITH_OK;
+    PITH_TRY(pith__stop_check(c->job->stop, err));
+    PITH_TRY((c->job->tokens_only ? encode_run_tokens : encode_run_chunk)(c, w, k, err));
+    const size_t done =
+        atomic_fetch_add_explicit(&c->emitted, k->count, memory_order_relaxed) + k->count;
+    pith__progress_tell(c->job->progress, "texts", c->first_text + done, c->job->count);
+    return PITH_OK;
+}
+
 void pith__encode_chunk_part(void *context, size_t part, int index) {
     encode_call *c = context;
+    encode_worker *w = &c->workers[index];
     pith_error fault = PITH_ERROR_INIT;
     const encode_chunk *k = &c->chunks[part];
-    if (pith__encode_first_failed(c) != SIZE_MAX) return;
-    pith_status status = pith__stop_check(c->job->stop, &fault);
-    if (!status)
-        status = (c->job->tokens_only ? encode_run_tokens : encode_run_chunk)(c, &c->workers[index],
-                                                                              k, &fault);
-    if (!status) {
-        const size_t done =
-            atomic_fetch_add_explicit(&c->emitted, k->count, memory_order_relaxed) + k->count;
-        pith__progress_tell(c->job->progress, "texts", c->first_text + done, c->job->count);
-        return;
-    }
-    pith__encode_fail_text(c, &c->workers[index], &fault, c->order[k->first]);
+    pith_status status = pith__encode_try_chunk(c, w, k, &fault);
+    if (!status) return;
+    if (c->apart && pith__encode_is_of_text(status))
+        c->apart(c, w, k);
+    else
+        pith__encode_fail_text(c, w, &fault, c->order[k->first]);
 }

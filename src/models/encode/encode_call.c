@@ -13,11 +13,15 @@
 
 #include "base/caller_options.h"
 #include "base/error.h"
+#include "base/left_out_pieces.h"
 #include "base/memory/account.h"
 #include "base/os/clock.h"
+#include "base/optional_part.h"
 #include "base/os/threads.h"
 #include "base/piece_listener.h"
 #include "models/encode/call_state.h"
+#include "models/encode/given_tokens.h"
+#include "models/encode/text_results.h"
 
 /* A window holds at most this many texts, and ends after this many bytes of text. The tokens of a
  * window are what a call holds besides activations. Larger windows fill chunks and threads better,
@@ -34,9 +38,12 @@
 #define PARTS_PER_THREAD ((size_t)4)
 /* ---- failures ---- */
 
-/* Notes the fault in w->fault for a text of the window. */
 void pith__encode_fail_text(encode_call *c, encode_worker *w, const pith_error *fault,
                             size_t text) {
+    if (c->results && pith__encode_is_of_text(fault->code)) {
+        c->results->note(c, text, fault);
+        return;
+    }
     size_t first = atomic_load_explicit(&c->failed, memory_order_relaxed);
     while (text < first &&
            !atomic_compare_exchange_weak_explicit(&c->failed, &first, text, memory_order_relaxed,
@@ -103,6 +110,16 @@ static void encode_cut(encode_call *c) {
     }
 }
 
+pith_status pith__encode_emit_empty(encode_call *c, size_t text, bool bad, pith_error *err) {
+    for (size_t use = 0; use < c->use_count; use++) {
+        int64_t width = c->encoder->models[c->uses[use].output].width;
+        pith__head_rows rows = { c->first_text + text, NULL, 0, width, 0, NULL,
+                                 &c->workers[0].chunk, bad };
+        PITH_TRY(c->uses[use].head->emit(c->states[use], &rows, err));
+    }
+    return PITH_OK;
+}
+
 /* Puts the texts that have tokens in order, and gives the others to the heads at once. */
 static pith_status encode_order(encode_call *c, pith_error *err) {
     c->ordered_count = 0;
@@ -112,12 +129,7 @@ static pith_status encode_order(encode_call *c, pith_error *err) {
             c->ordered[c->ordered_count++] = &c->rows[i];
             continue;
         }
-        for (size_t use = 0; use < c->use_count; use++) {
-            int64_t width = c->encoder->models[c->uses[use].output].width;
-            pith__head_rows rows = { c->first_text + i,   NULL, 0, width, 0, NULL,
-                                     &c->workers[0].chunk };
-            PITH_TRY(c->uses[use].head->emit(c->states[use], &rows, err));
-        }
+        PITH_TRY(pith__encode_emit_empty(c, i, false, err));
     }
     return PITH_OK;
 }
@@ -142,8 +154,7 @@ static bool encode_can_shrink(const encode_call *c) {
     return encode_shrink(&copy);
 }
 
-/* Frees what the encoder and the tokenizer keep for later calls. */
-static void encode_trim(const encode_call *c) {
+void pith__encode_trim(const encode_call *c) {
     pith__encoder_trim(c->encoder);
     pith__tokenizer_trim(c->encoder->parts.tokenizer);
     pith__account_trim(c->executor.allocator);
@@ -153,7 +164,7 @@ static void encode_trim(const encode_call *c) {
  * held. */
 static bool encode_ask_for_less(encode_call *c) {
     if (!encode_shrink(c)) return false;
-    encode_trim(c);
+    pith__encode_trim(c);
     for (int i = 0; i < c->threads; i++) {
         encode_worker *w = &c->workers[i];
         pith__runner_destroy(&w->runner);
@@ -200,7 +211,8 @@ static pith_status encode_window(encode_call *c, pith_error *err) {
     else
         for (size_t i = 0; i < c->chunk_count; i++) pith__encode_chunk_part(c, i, 0);
     PITH_TRY(pith__stop_check(c->job->stop, err));
-    return encode_first_fault(c, err);
+    PITH_TRY(encode_first_fault(c, err));
+    return c->results ? c->results->emit_bad(c, err) : PITH_OK;
 }
 
 /* Takes texts into the window that begins at first_text. */
@@ -210,7 +222,9 @@ static void encode_take_texts(encode_call *c) {
     for (c->count = 0; c->count < left && c->count < c->window && c->bytes < WINDOW_BYTES;
          c->count++) {
         if (c->count && !pith__window_pace_admits(&c->pace, c->count, c->bytes)) break;
-        c->bytes += c->job->texts[c->first_text + c->count].size;
+        const size_t text = c->first_text + c->count;
+        c->bytes += c->job->given ? c->job->given->texts[text].count * sizeof(int32_t)
+                                  : c->job->texts[text].size;
         if (c->job->pairs) c->bytes += c->job->pairs[c->first_text + c->count].size;
     }
 }
@@ -221,7 +235,7 @@ static void encode_heed_pressure(encode_call *c) {
     pith__encoder *e = c->encoder;
     char why[200];
     if (!e->parts.gauge || !pith__memory_gauge_short(e->parts.gauge, why, sizeof why)) return;
-    encode_trim(c);
+    pith__encode_trim(c);
     if (e->text_inputs.ragged && c->budget > PITH_CHUNK_TOKENS_MIN)
         c->budget = PITH_CHUNK_TOKENS_MIN;
     pith__count(c->executor.counters, PITH_COUNT_pressure_cleanups, 1);
@@ -251,14 +265,8 @@ static pith_status encode_next_window(encode_call *c, pith_error *err) {
 
 /* ---- the call ---- */
 
-/* All that does not depend on texts. Arrays have room for the largest window, so that windows
- * allocate nothing but tokens and chunks. */
-pith_status pith__encode_open(encode_call *c, pith_error *err) {
+pith_status pith__encode_open_heads(encode_call *c, pith_error *err) {
     const pith__encode_job *job = c->job;
-    const pith_allocator *allocator = c->executor.allocator;
-    size_t window = job->count < c->pace.most ? job->count : c->pace.most;
-    c->window = window;
-    c->budget = job->batch_tokens ? job->batch_tokens : c->encoder->chunk_tokens;
     c->states = pith__arena_array(&c->arena, c->use_count, sizeof *c->states);
     if (!c->states) return pith__fail_memory(err, c->use_count * sizeof *c->states);
     for (size_t i = 0; i < c->use_count; i++) {
@@ -269,7 +277,18 @@ pith_status pith__encode_open(encode_call *c, pith_error *err) {
     }
     PITH_TRY(pith__encode_prompt(&c->prompt, c->encoder->parts.modules, job->prompt_name, err));
     if (job->frame && job->frame->prompt.data) c->prompt = job->frame->prompt;
-    PITH_TRY(pith__encode_count_prompt(c, err));
+    return pith__encode_count_prompt(c, err);
+}
+
+/* All that does not depend on texts. Arrays have room for the largest window, so that windows
+ * allocate nothing but tokens and chunks. */
+pith_status pith__encode_open(encode_call *c, pith_error *err) {
+    const pith__encode_job *job = c->job;
+    const pith_allocator *allocator = c->executor.allocator;
+    size_t window = job->count < c->pace.most ? job->count : c->pace.most;
+    c->window = window;
+    c->budget = job->batch_tokens ? job->batch_tokens : c->encoder->chunk_tokens;
+    PITH_TRY(pith__encode_open_heads(c, err));
     c->workers = pith__arena_array(&c->arena, (size_t)c->threads, sizeof *c->workers);
     if (!c->workers) return pith__fail_memory(err, (size_t)c->threads * sizeof *c->workers);
     for (int i = 0; i < c->threads; i++) {
@@ -342,7 +361,7 @@ static pith_status encode_check_job(const pith__encoder *e, const pith__encode_j
     const size_t specials = pith__encode_is_bare(e, job)
                                 ? 0
                                 : pith__tokenizer_specials(e->parts.tokenizer, job->pairs != NULL);
-    if (limit && specials > (size_t)limit)
+    if (limit && specials > (size_t)limit && !job->given)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "texts are cut at %d tokens, but the tokenizer alone adds %zu to each; "
                           "raise max_length",
@@ -391,6 +410,15 @@ static pith_status encode_windows(encode_call *c, pith_error *err) {
     return PITH_OK;
 }
 
+static pith_status encode_find_results(encode_call *c, pith_error *err) {
+    c->results = pith__part_find("results");
+    pith__part_used("results");
+    if (!c->results)
+        return pith__piece_check_for("parts", PITH_STR("results"), "results per text", err);
+    c->apart = c->results->apart;
+    return PITH_OK;
+}
+
 pith_status pith__encode_begin(encode_call *c, pith__encoder *e, const pith__encode_job *job,
                                const pith__head_use *uses, size_t count,
                                const pith_allocator *allocator, pith_error *err) {
@@ -399,6 +427,8 @@ pith_status pith__encode_begin(encode_call *c, pith__encoder *e, const pith__enc
         .encoder = e, .job = job, .uses = uses, .use_count = count, .began = pith__clock_thread_ns()
     };
     PITH_TRY(encode_take_batching(c, err));
+    if (job->given) c->apart = job->given->apart;
+    if (job->results) PITH_TRY(encode_find_results(c, err));
     atomic_init(&c->failed, SIZE_MAX);
     c->executor = e->parts.executor;
     c->executor.allocator = allocator;

@@ -81,10 +81,15 @@ typedef struct pith__encode_frame {
     size_t end_count;
 } pith__encode_frame;
 
+/* The texts of a call as tokens (models/encode/given_tokens.h). A call of texts does not link what
+ * takes them. */
+typedef struct pith__given_tokens pith__given_tokens;
+
 /* The texts of a call and how to run them. In each number, 0 means the default. */
 typedef struct pith__encode_job {
     const pith_str *texts;
-    const pith_str *pairs; /* NULL, or the second text of each pair */
+    const pith__given_tokens *given; /* NULL, or instead of texts, pairs and prompt_name */
+    const pith_str *pairs;           /* NULL, or the second text of each pair */
     size_t count;
     const char *prompt_name;         /* NULL: the model's default prompt; "": none */
     const pith__encode_frame *frame; /* NULL: texts are framed by the tokenizer alone */
@@ -96,6 +101,8 @@ typedef struct pith__encode_job {
     pith__progress *progress;      /* is told of texts that are done */
     pith_profile *profile;
     pith_embed_stats *stats;
+    pith_text_result *results; /* those of the caller: pith_embed_options */
+    pith_error *failures;
 } pith__encode_job;
 
 /* A head that gets rows of a call. */

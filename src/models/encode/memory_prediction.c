@@ -57,7 +57,7 @@ static pith_status prediction_fill(encode_call *c, size_t tokens, pith_error *er
         int32_t *ids = pith__arena_array(arena, numbers, sizeof *ids);
         if (!ids) return pith__fail_memory(err, numbers * sizeof *ids);
         c->rows[c->count] =
-            (pith__row){ ids, columns == 2 ? ids + tokens : NULL, (int32_t)tokens, 0 };
+            (pith__row){ ids, columns == 2 ? ids + tokens : NULL, (int32_t)tokens, 0, 0 };
     }
     return pith__encode_plan_window(c, err);
 }

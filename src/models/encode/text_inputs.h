@@ -15,6 +15,8 @@ typedef struct pith__row {
     int32_t count;
     int32_t hidden; /* the last so many tokens are masked: no token attends to them; 0 if the feed
                        is ragged */
+    int32_t prompt; /* the first so many are those of a prompt that pooling leaves out, besides
+                       those of the prompt of the call */
 } pith__row;
 
 /* The form in which a graph takes texts. */

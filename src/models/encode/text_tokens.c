@@ -7,6 +7,8 @@
 #include "base/str.h"
 #include "engine/exec/profile.h"
 #include "models/encode/call_state.h"
+#include "models/encode/given_tokens.h"
+#include "models/encode/text_results.h"
 #include "text/text_rules.h"
 
 /* The error lists the prompts that the model has, as far as the message has room. */
@@ -117,36 +119,37 @@ static void encode_frame_numbers(int32_t *to, const int32_t *from, size_t n,
     for (size_t i = 0; i < fillers; i++) to[n + i] = filler;
 }
 
-/* The worker's tokens become a row of the window, with others before and after them. */
+/* n ids become a row of the window, with others before and after them. */
 static pith_status encode_keep_between(const encode_call *c, encode_worker *w, pith__row *row,
-                                       pith_error *err) {
+                                       const int32_t *from, size_t n, pith_error *err) {
     const pith__encode_frame *f = c->job->frame;
-    const size_t n = w->tokens.count, count = f->before_count + n + f->after_count;
+    const size_t count = f->before_count + n + f->after_count;
     const size_t columns = c->encoder->text_inputs.typed ? 2 : 1;
     int32_t *ids =
         count <= INT32_MAX ? pith__arena_array(&w->rows, count * columns, sizeof *ids) : NULL;
     if (!ids) return pith__fail_memory(err, count * columns * sizeof *ids);
     if (f->before_count) memcpy(ids, f->before, f->before_count * sizeof *ids);
-    if (n) memcpy(ids + f->before_count, w->tokens.ids, n * sizeof *ids);
+    if (n) memcpy(ids + f->before_count, from, n * sizeof *ids);
     if (f->after_count) memcpy(ids + f->before_count + n, f->after, f->after_count * sizeof *ids);
-    *row = (pith__row){ ids, columns == 2 ? ids + count : NULL, (int32_t)count, 0 };
+    *row = (pith__row){ ids, columns == 2 ? ids + count : NULL, (int32_t)count, 0, 0 };
     return PITH_OK;
 }
 
-/* The worker's tokens become a row of the window. */
-static pith_status encode_keep_row(const encode_call *c, encode_worker *w, pith__row *row,
-                                   pith_error *err) {
+pith_status pith__encode_keep_row(const encode_call *c, encode_worker *w, pith__row *row,
+                                  const int32_t *from, const int32_t *type_ids, size_t n,
+                                  pith_error *err) {
     const pith__encode_frame *f = c->job->frame;
-    const size_t n = w->tokens.count, columns = c->encoder->text_inputs.typed ? 2 : 1;
-    if (f && (f->before_count || f->after_count)) return encode_keep_between(c, w, row, err);
+    const size_t columns = c->encoder->text_inputs.typed ? 2 : 1;
+    if (f && (f->before_count || f->after_count))
+        return encode_keep_between(c, w, row, from, n, err);
     const size_t framed = n + (f && f->marker >= 0);
     const size_t fillers = encode_count_fillers(c, framed), count = framed + fillers;
     int32_t *ids =
         count <= INT32_MAX ? pith__arena_alloc(&w->rows, count * columns * sizeof *ids) : NULL;
     if (!ids) return pith__fail_memory(err, count * columns * sizeof *ids);
-    encode_frame_numbers(ids, w->tokens.ids, n, f, fillers, f ? f->marker : 0, f ? f->filler : 0);
-    if (columns == 2) encode_frame_numbers(ids + count, w->tokens.type_ids, n, f, fillers, 0, 0);
-    *row = (pith__row){ ids, columns == 2 ? ids + count : NULL, (int32_t)count, 0 };
+    encode_frame_numbers(ids, from, n, f, fillers, f ? f->marker : 0, f ? f->filler : 0);
+    if (columns == 2) encode_frame_numbers(ids + count, type_ids, n, f, fillers, 0, 0);
+    *row = (pith__row){ ids, columns == 2 ? ids + count : NULL, (int32_t)count, 0, 0 };
     if (f && f->hidden) row->hidden = (int32_t)fillers;
     return PITH_OK;
 }
@@ -160,8 +163,9 @@ static void encode_keep_end(const encode_call *c, pith_tokens *tokens) {
     memcpy(tokens->ids + tokens->count - n, f->end + f->end_count - n, n * sizeof *tokens->ids);
 }
 
-static pith_status encode_text(encode_call *c, encode_worker *w, size_t i, pith_error *err) {
+pith_status pith__encode_text_row(encode_call *c, encode_worker *w, size_t i, pith_error *err) {
     const size_t number = c->first_text + i;
+    if (c->job->given) return c->job->given->take(c, w, i, err);
     const pith_tokenize_options options = encode_tokenize_options(c);
     pith_str text = pith__encode_cut_characters(c->encoder, c->max_length, c->job->texts[number]);
     PITH_TRY(encode_add_prompt(&text, c, &w->rows, err));
@@ -173,7 +177,8 @@ static pith_status encode_text(encode_call *c, encode_worker *w, size_t i, pith_
     encode_drop(&w->tokens, c->encoder->dropped);
     encode_keep_end(c, &w->tokens);
     c->truncated[i] = w->tokens.truncated != 0;
-    return encode_keep_row(c, w, &c->rows[i], err);
+    return pith__encode_keep_row(c, w, &c->rows[i], w->tokens.ids, w->tokens.type_ids,
+                                 w->tokens.count, err);
 }
 
 void pith__encode_text_part(void *context, size_t part, int index) {
@@ -188,7 +193,10 @@ void pith__encode_text_part(void *context, size_t part, int index) {
     for (size_t i = first; i < first + count && i < pith__encode_first_failed(c); i++) {
         pith_error fault = PITH_ERROR_INIT;
         if (pith__stop_asked(c->job->stop)) break;
-        if (encode_text(c, w, i, &fault)) pith__encode_fail_text(c, w, &fault, i);
+        if (pith__encode_text_row(c, w, i, &fault))
+            pith__encode_fail_text(c, w, &fault, i);
+        else if (c->results)
+            c->results->note(c, i, NULL);
     }
     pith__lane_phase(lane, "tokenise", begin, (int64_t)count);
     pith__count(c->executor.counters, PITH_COUNT_tokenize_ns, pith__clock_ns() - begin);

@@ -18,6 +18,11 @@ pith_status pith__collected_put(void **data, pith__collected *c, size_t text, si
     return PITH_OK;
 }
 
+pith_status pith__collected_put_none(pith__collected *c, size_t text) {
+    void *data;
+    return pith__collected_put(&data, c, text, 0, 0, NULL);
+}
+
 size_t pith__collected_items(const pith__collected *c) {
     size_t items = 0;
     for (size_t i = 0; i < c->count; i++) items += c->pieces[i].items;

@@ -19,6 +19,8 @@ typedef struct pith__collected {
  * this at the same time for different texts. */
 pith_status pith__collected_put(void **data, pith__collected *collected, size_t text, size_t items,
                                 size_t item_bytes, pith_error *err);
+/* The text has no items, whatever it had. Returns PITH_OK. */
+pith_status pith__collected_put_none(pith__collected *collected, size_t text);
 /* The number of items of all texts. */
 size_t pith__collected_items(const pith__collected *collected);
 /* Frees the pieces, not the array. */

@@ -34,6 +34,8 @@ typedef struct pith__head_rows {
                        be above count */
     const int32_t *ids;   /* the ids of the text's tokens: [count], if the model is not pooled */
     pith__arena *scratch; /* memory until emit returns */
+    bool bad; /* the text has no result: NaN, or nothing where results differ in size. rows and ids
+                 are NULL, and count is 0 */
 } pith__head_rows;
 
 /* Bits of pith__head.takes. */

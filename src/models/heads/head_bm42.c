@@ -100,6 +100,7 @@ static pith_status bm42_emit(const void *state, const pith__head_rows *x, pith_e
     pith__wordpiece_words p;
     pith__stemmer stemmer;
     size_t count;
+    if (x->bad) return pith__collected_put_none(s->request->weights, x->text);
     PITH_TRY(pith__wordpiece_words_join(&p, &s->request->tokens, x->ids, (size_t)x->count, false,
                                         x->scratch, err));
     pith__sparse_weight *stems = pith__arena_array(x->scratch, p.count, sizeof *stems);

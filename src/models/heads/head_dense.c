@@ -2,6 +2,7 @@
  * and are cut to the requested dimension and normalised.
  *
  * The pooled vector of a text without tokens is zeros. */
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -187,6 +188,10 @@ static pith_status dense_emit(const void *state, const pith__head_rows *x, pith_
     const dense_state *s = state;
     float *place = s->vectors + (int64_t)x->text * s->dim;
     const float *vector;
+    if (x->bad) {
+        for (int64_t i = 0; i < s->dim; i++) place[i] = NAN;
+        return PITH_OK;
+    }
     PITH_TRY(dense_vector(&vector, s, x, err));
     if (s->normalize)
         s->normalize(vector, place, 1, s->dim);
@@ -199,6 +204,7 @@ static pith_status dense_emit(const void *state, const pith__head_rows *x, pith_
 static pith_status dense_emit_code(const void *state, const pith__head_rows *x, pith_error *err) {
     const dense_state *s = state;
     const float *vector;
+    if (x->bad) return pith__collected_put_none(s->weights, x->text);
     PITH_TRY(dense_vector(&vector, s, x, err));
     if (s->normalize) {
         float *scaled = pith__arena_array(x->scratch, (size_t)s->dim, sizeof *scaled);

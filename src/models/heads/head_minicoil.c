@@ -293,6 +293,7 @@ static pith_status minicoil_run(minicoil_text *t, pith_error *err) {
 static pith_status minicoil_emit(const void *state, const pith__head_rows *x, pith_error *err) {
     const minicoil_state *s = state;
     minicoil_text t = { .s = s, .word_model = s->request->word_model, .x = x };
+    if (x->bad) return pith__collected_put_none(s->request->weights, x->text);
     PITH_TRY(pith__wordpiece_words_join(&t.pieces, &s->request->tokens, x->ids, (size_t)x->count,
                                         true, x->scratch, err));
     t.ids = pith__arena_array(x->scratch, (size_t)x->count, sizeof *t.ids);

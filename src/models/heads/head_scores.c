@@ -1,6 +1,7 @@
 /* head_scores.c - the scores of a classifier: one row of logits per text, through an activation.
  *
  * A text without tokens gives zeros, since the model says nothing about it. */
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -35,7 +36,9 @@ static pith_status scores_emit(const void *state, const pith__head_rows *x, pith
     const scores_state *s = state;
     float *place = s->scores + (int64_t)x->text * x->width;
     (void)err;
-    if (!x->count)
+    if (x->bad)
+        for (int64_t i = 0; i < x->width; i++) place[i] = NAN;
+    else if (!x->count)
         memset(place, 0, (size_t)x->width * sizeof *place);
     else if (s->sigmoid)
         s->sigmoid(x->rows, place, (size_t)x->width);

@@ -149,6 +149,7 @@ static pith_status sparse_emit_tokens(const sparse_state *s, const pith__head_ro
 
 static pith_status sparse_emit(const void *state, const pith__head_rows *x, pith_error *err) {
     const sparse_state *s = state;
+    if (x->bad) return pith__collected_put_none(s->request->weights, x->text);
     if (!x->count) return sparse_put(s, x, NULL, 0, err);
     if (s->pooled) return sparse_put(s, x, x->rows, x->width, err);
     return x->width == 1 ? sparse_emit_tokens(s, x, err) : sparse_emit_logits(s, x, err);

@@ -76,6 +76,7 @@ static pith_status vectors_emit(const void *state, const pith__head_rows *x, pit
     const pith__token_vectors_request *r = s->request;
     size_t count = 0;
     void *data;
+    if (x->bad) return pith__collected_put_none(r->tokens, x->text);
     for (int64_t t = r->skip_first; t < x->count; t++) count += vectors_has(r, x->ids[t]);
     if (r->pool) return vectors_emit_pooled(s, x, count, err);
     PITH_TRY(

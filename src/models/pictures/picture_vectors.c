@@ -146,7 +146,7 @@ static pith_status picture_embed(picture_call *c, picture_worker *w, size_t inde
     pith__lane_phase(lane, "run", begin, 1);
     pith__count(c->executor.counters, PITH_COUNT_run_ns, pith__clock_ns() - begin);
     PITH_TRY(picture_rows(&rows, &count, &out[c->view->output], c, w, err));
-    pith__head_rows all = { index, rows, count, c->view->facts.width, 0, NULL, &w->arena };
+    pith__head_rows all = { index, rows, count, c->view->facts.width, 0, NULL, &w->arena, false };
     return c->head->emit(c->state, &all, err);
 }
 

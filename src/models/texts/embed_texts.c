@@ -5,6 +5,7 @@
 #include "base/caller_options.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "models/encode/given_tokens.h"
 #include "models/heads/dense_request.h"
 #include "models/heads/word_weights_request.h"
 #include "models/modules/answer_logit.h"
@@ -61,6 +62,8 @@ static pith__encode_job encode_job(const pith_embed_options *o, const pith_str *
                                .progress = progress,
                                .profile = o->call.profile,
                                .stats = o->stats,
+                               .results = o->results,
+                               .failures = o->failures,
                                .batching = o->batching };
 }
 
@@ -89,18 +92,38 @@ pith_status pith__model_predict(pith_memory_need *need, const pith_model *model,
         &model->account, pith__encoder_predict(need, model->text.encoder, &job, tokens, err), err);
 }
 
+/* Of texts, or of given ones; the options are complete. */
+static pith_status embed_run(float *vectors, const pith_model *model, const pith_str *texts,
+                             const pith__given_tokens *given, size_t count,
+                             const pith_embed_options *o, pith_error *err) {
+    pith__dense_request dense = dense_request(o, vectors);
+    pith__stop own, *stop = pith__stop_begin(&own, &o->call);
+    pith__progress told;
+    pith__encode_job job = encode_job(o, texts, count, stop, pith__progress_begin(&told, &o->call));
+    pith__head_use use = { .request = &dense };
+    job.given = given;
+    pith_status status = pith__head_find(&use.head, "dense", err);
+    if (!status) status = pith__encoder_run(model->text.encoder, &job, &use, 1, err);
+    return pith__account_explain(&model->account, status, err);
+}
+
 pith_status pith__model_embed(float *vectors, const pith_model *model, const pith_str *texts,
                               size_t count, const pith_embed_options *options, pith_error *err) {
     pith_embed_options o;
     PITH_TRY(embed_complete_dense(&o, options, model, err));
-    pith__dense_request dense = dense_request(&o, vectors);
-    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
-    pith__progress told;
-    pith__encode_job job = encode_job(&o, texts, count, stop, pith__progress_begin(&told, &o.call));
-    pith__head_use use = { .request = &dense };
-    pith_status status = pith__head_find(&use.head, "dense", err);
-    if (!status) status = pith__encoder_run(model->text.encoder, &job, &use, 1, err);
-    return pith__account_explain(&model->account, status, err);
+    return embed_run(vectors, model, texts, NULL, count, &o, err);
+}
+
+pith_status pith__model_embed_tokens(float *vectors, const pith_model *model,
+                                     const pith_token_ids *texts, size_t count,
+                                     const pith_embed_options *options, pith_error *err) {
+    pith_embed_options o;
+    pith__given_tokens given;
+    PITH_TRY(embed_complete_dense(&o, options, model, err));
+    if (o.stats) o.stats->texts_done = 0;
+    PITH_TRY(pith__given_tokens_begin(&given, texts, o.max_length, o.prompt_name, err));
+    o.prompt_name = "";
+    return embed_run(vectors, model, NULL, &given, count, &o, err);
 }
 
 pith_status pith__model_next_chunk(pith_chunk *chunk, const pith_model *model, pith_str text,

@@ -14,6 +14,9 @@ size_t pith__model_embed_dim(const pith_model *model, const pith_embed_options *
 size_t pith__model_embed_max_length(const pith_model *model, const pith_embed_options *options);
 pith_status pith__model_embed(float *vectors, const pith_model *model, const pith_str *texts,
                               size_t count, const pith_embed_options *options, pith_error *err);
+pith_status pith__model_embed_tokens(float *vectors, const pith_model *model,
+                                     const pith_token_ids *texts, size_t count,
+                                     const pith_embed_options *options, pith_error *err);
 pith_status pith__model_predict(pith_memory_need *need, const pith_model *model, size_t count,
                                 size_t tokens, const pith_embed_options *options, pith_error *err);
 pith_status pith__model_next_chunk(pith_chunk *chunk, const pith_model *model, pith_str text,

@@ -10,12 +10,14 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "models/encode/given_tokens.h"
 #include "models/heads/dense_request.h"
 #include "models/heads/sparse_request.h"
 #include "models/heads/token_vectors_request.h"
 #include "models/heads/word_weights_request.h"
 #include "models/lexical/bm25_numbers.h"
 #include "models/texts/embed_texts.h"
+#include "models/texts/encode_outputs.h"
 
 enum {
     KINDS = PITH_ENCODE_KINDS,
@@ -30,10 +32,6 @@ enum {
 #define ENCODING_ALPHA 0.5
 #define ENCODING_AVG_LEN 150.0
 
-static const char *const head_names[KINDS] = { "dense", "sparse", "multi_vector", "tokens" };
-/* The heads of sparse vectors, by pith__word_model_kind. */
-static const char *const sparse_names[] = { "sparse", "bm42", "minicoil" };
-
 /* What the caller gets begins with this. */
 typedef struct encoded_box {
     pith_encoded encoded;
@@ -44,11 +42,14 @@ typedef struct encoded_box {
 
 /* One call. */
 typedef struct encoding {
+    pith__text_task task; /* of a call that others run */
     const pith_model *m;
     pith_encode_options options;
     pith_embed_options embed;
     pith__stop own_stop, *stop; /* NULL: it cannot be stopped */
     const pith_str *texts;
+    const pith__given_tokens *given; /* NULL, or instead of texts */
+    pith__given_tokens own_given;    /* of a call that others run */
     size_t count;
     const pith_encode_memory *memory; /* of the caller; NULL: the box gets memory of its own */
     pith__arena arena;
@@ -64,97 +65,6 @@ typedef struct encoding {
     bool framed;
     pith__encode_frame frame;
 } encoding;
-
-/* ---- what a model can do ---- */
-
-static int64_t encoding_width(const pith_model *m, int output) {
-    const pith__type *type = &m->graph->outputs[output]->type;
-    pith__dim width = type->rank ? type->dims[type->rank - 1] : PITH_DIM_UNKNOWN;
-    return pith__dim_known(width) ? width : 0;
-}
-
-/* What head bm42 alone reads. */
-static bool encoding_is_attention(const pith_model *m, int output) {
-    return pith__str_is(m->graph->output_names[output], PITH_BM42_OUTPUT);
-}
-
-/* Rows of vocabulary entries, or one weight per token. */
-static bool encoding_is_sparse(const pith_model *m, const pith__head *head, int output) {
-    const pith__type *type = &m->graph->outputs[output]->type;
-    int64_t width = encoding_width(m, output);
-    if (encoding_is_attention(m, output)) return false;
-    if (type->dtype != PITH_F32 && type->dtype != PITH_F16 && type->dtype != PITH_BF16)
-        return false;
-    if (type->rank == 3 && head->takes & PITH_HEAD_TOKENS && width == 1) return true;
-    return (type->rank == 2 || type->rank == 3) && width > 1 &&
-           width >= pith__tokenizer_vocab_size(m->tokenizer);
-}
-
-static int encoding_find_sparse(const pith_model *m, const pith__head *head) {
-    int output = pith__head_output(head, m->graph);
-    if (m->word_model.kind) return output;
-    if (output >= 0 && encoding_is_sparse(m, head, output)) return output;
-    for (size_t i = 0; i < m->graph->output_count; i++)
-        if (encoding_is_sparse(m, head, (int)i)) return (int)i;
-    return -1;
-}
-
-/* Vectors of tokens: not the rows that are read as sparse weights, unless their name says
- * otherwise. */
-static int encoding_find_vectors(const pith_model *m, const pith__head *head) {
-    const pith__graph *graph = m->graph;
-    int output = pith__head_output(head, graph);
-    if (output < 0 || pith__head_is_named(head, graph, output) ||
-        !encoding_is_sparse(m, head, output))
-        return output;
-    for (size_t i = 0; i < graph->output_count; i++) {
-        const pith__type *type = &graph->outputs[i]->type;
-        if (pith__dtype_is_float(type->dtype) && type->rank == 3 &&
-            !encoding_is_sparse(m, head, (int)i))
-            return (int)i;
-    }
-    return -1;
-}
-
-/* Sets the head of a kind, and the output that it reads. */
-static pith_status encoding_find(const pith__head **head, int *output, const pith_model *m,
-                                 int kind, pith_error *err) {
-    const bool code = kind == SPARSE && m->modules.sparse.code;
-    const char *name = kind == SPARSE ? sparse_names[m->word_model.kind] : head_names[kind];
-    if (code) name = "sparse_code";
-    PITH_TRY(pith__head_find(head, name, err));
-    if (!m->text.encoder)
-        return pith__fail(err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
-                          "this model cannot embed text: %s", m->no_text.message);
-    if (kind == DENSE || code) {
-        *output = m->text.outputs[0];
-        return pith__model_check_dense(m, err);
-    }
-    *output = kind == SPARSE ? encoding_find_sparse(m, *head) : encoding_find_vectors(m, *head);
-    if (*output >= 0 && kind != SPARSE && encoding_is_attention(m, *output)) *output = -1;
-    if (*output >= 0) return PITH_OK;
-    if (kind == SPARSE)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "the model has no sparse output: neither rows as long as the vocabulary "
-                          "(SPLADE) nor one weight per token (BGE-M3), nor the files of BM42 or "
-                          "miniCOIL");
-    return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                      "the model has no output with one vector per token: its graph pools already, "
-                      "or gives attention only");
-}
-
-int pith__model_encode_output(const pith_model *m, int kind) {
-    const pith__head *head;
-    int output;
-    return encoding_find(&head, &output, m, kind, NULL) ? -1 : output;
-}
-
-uint32_t pith__model_encode_can(const pith_model *m) {
-    uint32_t can = 0;
-    for (int kind = 0; kind < KINDS; kind++)
-        if (pith__model_encode_output(m, kind) >= 0) can |= 1u << kind;
-    return can;
-}
 
 /* ---- the request ---- */
 
@@ -235,6 +145,7 @@ static void encoding_choose_prompt(encoding *c, int names_used) {
         [PITH_ROLE_QUERY] = { "query" }, [PITH_ROLE_DOCUMENT] = { "document", "passage", "corpus" }
     };
     const pith__modules *m = &c->m->modules;
+    if (c->given) return;
     for (int n = 0; n < names_used && names[c->options.role][n]; n++)
         for (size_t i = 0; i < m->prompt_count && !c->embed.prompt_name; i++)
             if (pith__str_is(m->prompts[i].name, names[c->options.role][n]))
@@ -270,6 +181,11 @@ static pith_status encoding_join_prompt(encoding *c, pith_str marker, pith_str b
  * of PyLate. */
 static pith_status encoding_marker_text(encoding *c, pith_str marker, pith_error *err) {
     size_t n = 0;
+    if (c->given)
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the model's marker of this role is text, '" PITH_STR_FMT
+                          "': it takes texts, not tokens",
+                          PITH_STR_ARG(marker));
     while (n < marker.size && !strchr(" \t\n\v\f\r", marker.data[n])) n++;
     const pith_str word = { marker.data, n }, rest = { marker.data + n, marker.size - n };
     if (n) c->frame.marker = pith__tokenizer_id(c->m->tokenizer, word);
@@ -409,7 +325,7 @@ static pith_status encoding_options(encoding *c, const pith_encode_options *give
     PITH_TRY(encoding_check_hybrid(c, err));
     for (int kind = 0; kind < KINDS; kind++) {
         if (!(c->options.what & 1u << kind)) continue;
-        PITH_TRY(encoding_find(&c->heads[kind], &c->outputs[kind], c->m, kind, err));
+        PITH_TRY(pith__encode_find_output(&c->heads[kind], &c->outputs[kind], c->m, kind, err));
         if (kind == DENSE) continue;
         c->collected[kind] =
             (pith__collected){ .allocator = c->m->options.call.allocator, .count = c->count };
@@ -530,7 +446,7 @@ static pith_status encoding_gather_sparse(encoding *c, pith_error *err) {
 static pith_status encoding_gather_vectors(encoding *c, int kind, pith_token_rows *rows,
                                            pith_error *err) {
     const size_t items = pith__collected_items(&c->collected[kind]);
-    const size_t dim = (size_t)encoding_width(c->m, c->outputs[kind]);
+    const size_t dim = (size_t)pith__encode_output_width(c->m, c->outputs[kind]);
     void *ids, *vectors;
     int64_t *offsets;
     encoding_array arrays[3];
@@ -607,58 +523,73 @@ static bool encoding_is_words(const encoding *c) {
 
 /* One run feeds all heads. Heads that read the same output share it; a query that is filled with
  * hidden tokens needs a graph with a mask, so it cannot be packed. */
-static pith_status encoding_run(encoding *c, pith_error *err) {
+static pith_status encoding_make_task(encoding *c, pith__text_task *task, pith_error *err) {
     const void *sparse = &c->sparse;
     if (c->m->modules.sparse.code) sparse = &c->code;
     if (c->m->word_model.kind) sparse = &c->word_weights;
     const void *const requests[KINDS] = { &c->dense, sparse, &c->multi_vector, &c->tokens };
     int outputs[PITH_ENCODER_OUTPUTS], count = encoding_outputs(outputs, c);
-    pith__head_use uses[KINDS];
-    size_t use_count = 0;
-    pith__progress told;
     const pith__text_view *view;
+    task->use_count = 0;
     for (int kind = 0; kind < KINDS; kind++) {
         if (!c->heads[kind]) continue;
-        pith__head_use *use = &uses[use_count++];
+        pith__head_use *use = &task->uses[task->use_count++];
         *use = (pith__head_use){ .head = c->heads[kind], .request = requests[kind] };
         while (outputs[use->output] != c->outputs[kind]) use->output++;
     }
-    pith__encode_job job = { .texts = c->texts,
-                             .count = c->count,
-                             .prompt_name = c->embed.prompt_name,
-                             .frame = c->framed ? &c->frame : NULL,
-                             .tokens_only = encoding_is_words(c),
-                             .threads = c->options.call.threads,
-                             .max_length = c->embed.max_length,
-                             .batch_tokens = c->embed.batch_tokens,
-                             .stop = c->stop,
-                             .progress = pith__progress_begin(&told, &c->options.call),
-                             .profile = c->options.call.profile,
-                             .stats = c->embed.stats,
-                             .batching = c->embed.batching };
+    task->job = (pith__encode_job){ .texts = c->texts,
+                                    .given = c->given,
+                                    .count = c->count,
+                                    .prompt_name = c->embed.prompt_name,
+                                    .frame = c->framed ? &c->frame : NULL,
+                                    .tokens_only = encoding_is_words(c),
+                                    .threads = c->options.call.threads,
+                                    .max_length = c->embed.max_length,
+                                    .batch_tokens = c->embed.batch_tokens,
+                                    .stop = c->stop,
+                                    .profile = c->options.call.profile,
+                                    .stats = c->embed.stats,
+                                    .results = c->embed.results,
+                                    .failures = c->embed.failures,
+                                    .batching = c->embed.batching };
     PITH_TRY(pith__text_view_get(&view, c->m, outputs, count, !c->frame.hidden, c->stop, err));
-    return pith__encoder_run(view->encoder, &job, uses, use_count, err);
+    task->encoder = view->encoder;
+    return PITH_OK;
+}
+
+static pith_status encoding_run(encoding *c, pith_error *err) {
+    pith__text_task task;
+    pith__progress told;
+    PITH_TRY(encoding_make_task(c, &task, err));
+    task.job.progress = pith__progress_begin(&told, &c->options.call);
+    return pith__encoder_run(task.encoder, &task.job, task.uses, task.use_count, err);
 }
 
 /* The box exists before anything is put into it, so that a failure frees what there is. */
-static pith_status encoding_all(encoding *c, const pith_encode_options *options, pith_error *err) {
+static pith_status encoding_begin(encoding *c, const pith_encode_options *options,
+                                  pith_error *err) {
     const pith_allocator *allocator = c->m->options.call.allocator;
     PITH_TRY(encoding_options(c, options, err));
     c->box = pith__memory_alloc(allocator, sizeof *c->box, 16);
     if (!c->box) return pith__fail_memory(err, sizeof *c->box);
     *c->box = (encoded_box){ .encoded.texts = c->count, .allocator = allocator };
-    PITH_TRY(encoding_prepare(c, err));
-    PITH_TRY(encoding_run(c, err));
-    return encoding_gather(c, err);
+    return encoding_prepare(c, err);
+}
+
+/* Frees all but the results. */
+static void encoding_end(encoding *c) {
+    for (int kind = 0; kind < KINDS; kind++)
+        if (c->collected[kind].pieces) pith__collected_free(&c->collected[kind]);
+    pith__arena_free(&c->arena);
 }
 
 /* On success the results are in c->box, which the caller frees. */
 static pith_status encoding_call(encoding *c, const pith_encode_options *options, pith_error *err) {
     pith__arena_init(&c->arena, c->m->options.call.allocator);
-    pith_status status = encoding_all(c, options, err);
-    for (int kind = 0; kind < KINDS; kind++)
-        if (c->collected[kind].pieces) pith__collected_free(&c->collected[kind]);
-    pith__arena_free(&c->arena);
+    pith_status status = encoding_begin(c, options, err);
+    if (!status) status = encoding_run(c, err);
+    if (!status) status = encoding_gather(c, err);
+    encoding_end(c);
     if (status && c->box) pith__model_free_encoded(&c->box->encoded);
     return pith__account_explain(&c->m->account, status, err);
 }
@@ -681,6 +612,104 @@ pith_status pith__model_encode_into(pith_encoded *encoded, const pith_encode_mem
     PITH_TRY(encoding_call(&c, options, err));
     *encoded = c.box->encoded;
     pith__model_free_encoded(&c.box->encoded);
+    return PITH_OK;
+}
+
+/* Takes over the checks of options that are of texts only. */
+static pith_status encoding_give(pith__given_tokens *given, const pith_token_ids *texts,
+                                 pith_encode_options *o, pith_embed_options *embed,
+                                 const pith_encode_options *options, pith_error *err) {
+    *o = (pith_encode_options)PITH_ENCODE_OPTIONS_INIT;
+    *embed = (pith_embed_options)PITH_EMBED_OPTIONS_INIT;
+    PITH_TAKE_OPTIONS(*o, options, err);
+    PITH_TAKE_OPTIONS(*embed, o->embed, err);
+    if (embed->stats) embed->stats->texts_done = 0;
+    PITH_TRY(pith__given_tokens_begin(given, texts, embed->max_length, embed->prompt_name, err));
+    embed->prompt_name = "";
+    o->embed = embed;
+    return PITH_OK;
+}
+
+pith_status pith__model_encode_tokens(pith_encoded **encoded, const pith_model *model,
+                                      const pith_token_ids *texts, size_t count,
+                                      const pith_encode_options *options, pith_error *err) {
+    pith__given_tokens given;
+    pith_encode_options o;
+    pith_embed_options embed;
+    PITH_TRY(encoding_give(&given, texts, &o, &embed, options, err));
+    encoding c = { .m = model, .given = &given, .count = count };
+    PITH_TRY(encoding_call(&c, &o, err));
+    *encoded = &c.box->encoded;
+    return PITH_OK;
+}
+
+pith_status pith__model_encode_tokens_into(pith_encoded *encoded, const pith_encode_memory *memory,
+                                           const pith_model *model, const pith_token_ids *texts,
+                                           size_t count, const pith_encode_options *options,
+                                           pith_error *err) {
+    pith_encode_memory theirs = PITH_ENCODE_MEMORY_INIT;
+    pith__given_tokens given;
+    pith_encode_options o;
+    pith_embed_options embed;
+    PITH_TAKE_OPTIONS(theirs, memory, err);
+    PITH_TRY(encoding_give(&given, texts, &o, &embed, options, err));
+    encoding c = { .m = model, .given = &given, .count = count, .memory = &theirs };
+    PITH_TRY(encoding_call(&c, &o, err));
+    *encoded = c.box->encoded;
+    pith__model_free_encoded(&c.box->encoded);
+    return PITH_OK;
+}
+
+/* ---- calls that others run ---- */
+
+static pith_status encoding_task_gather(const pith_encoded **encoded, pith__text_task *task,
+                                        pith_error *err) {
+    encoding *c = (encoding *)task;
+    PITH_TRY(pith__account_explain(&c->m->account, encoding_gather(c, err), err));
+    *encoded = &c->box->encoded;
+    return PITH_OK;
+}
+
+static void encoding_task_drop(pith__text_task *task) {
+    encoding *c = (encoding *)task;
+    encoding_end(c);
+    if (c->box) pith__model_free_encoded(&c->box->encoded);
+    pith__memory_free(c->m->options.call.allocator, c);
+}
+
+/* Options of a call of tokens are others than the caller's. */
+static pith_status encoding_task_begin(encoding *c, const pith_token_ids *tokens,
+                                       const pith_encode_options *options, pith_error *err) {
+    pith_encode_options o;
+    pith_embed_options embed;
+    if (tokens) {
+        PITH_TRY(encoding_give(&c->own_given, tokens, &o, &embed, options, err));
+        c->given = &c->own_given;
+        options = &o;
+    }
+    PITH_TRY(encoding_begin(c, options, err));
+    return encoding_make_task(c, &c->task, err);
+}
+
+pith_status pith__model_encode_task(pith__text_task **task, const pith_model *model,
+                                    const pith_str *texts, const pith_token_ids *tokens,
+                                    size_t count, const pith_encode_options *options,
+                                    pith_error *err) {
+    const pith_allocator *allocator = model->options.call.allocator;
+    encoding *c = pith__memory_alloc(allocator, sizeof *c, 16);
+    if (!c) return pith__account_explain(&model->account, pith__fail_memory(err, sizeof *c), err);
+    *c = (encoding){ .m = model, .texts = texts, .count = count };
+    c->task.gather = encoding_task_gather;
+    c->task.drop = encoding_task_drop;
+    pith__arena_init(&c->arena, allocator);
+    pith_status status = encoding_task_begin(c, tokens, options, err);
+    if (status) {
+        encoding_task_drop(&c->task);
+        return pith__account_explain(&model->account, status, err);
+    }
+    c->task.rows = c->dense.vectors;
+    c->task.width = c->box->encoded.dim;
+    *task = &c->task;
     return PITH_OK;
 }
 

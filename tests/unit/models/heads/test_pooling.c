@@ -134,8 +134,8 @@ static void no_tokens(void **state) {
         const pith__dense_request request = { .normalize =
                                                   normalize ? PITH_CHOICE_YES : PITH_CHOICE_NO,
                                               .vectors = vectors[0] };
-        const pith__head_rows none = { 1, NULL, 0, WIDTH, 0, NULL, &arena },
-                              all = { 2, rows[0], ROWS, WIDTH, 0, NULL, &arena };
+        const pith__head_rows none = { 1, NULL, 0, WIDTH, 0, NULL, &arena, false },
+                              all = { 2, rows[0], ROWS, WIDTH, 0, NULL, &arena, false };
         for (int i = 0; i < WIDTH; i++) vectors[0][i] = vectors[1][i] = vectors[2][i] = -99;
         pith__arena_init(&arena, NULL);
         assert_int_equal(pith__head_find(&head, "nothing", &err), PITH_ERR_UNSUPPORTED);
