@@ -129,9 +129,13 @@ PITH_API pith_status pith_model_locate(char *path, size_t size, const char *name
 PITH_API pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size,
                                             const pith_open_options *options, pith_error *err);
 
-/* Frees the model; NULL is allowed. Destroy its sessions first. No call on the model may be
- * running. */
+/* Gives up a reference to the model; NULL is allowed. The model is freed with the last one.
+ * pith_model_open gives the caller one and pith_model_share one more; sessions and session pools
+ * hold one each while they exist. A call that is running needs one that lasts as long. Thread-safe.
+ */
 PITH_API void pith_model_close(pith_model *model);
+/* Returns the model, with one more reference, which pith_model_close gives up. Thread-safe. */
+PITH_API pith_model *pith_model_share(const pith_model *model);
 
 /* Returns the bytes that the model, its sessions and its running calls hold now. Mapped files do
  * not count. *peak, if peak is not NULL, is set to the most they have held so far. Thread-safe. */

@@ -68,7 +68,14 @@ typedef struct pith__text_modules_part {
     pith_status (*tell)(pith_model *m, pith_error *err);
 } pith__text_modules_part;
 
+/* Sessions of calls that have none (models/session/model_runs.c). */
+typedef struct pith__kept_sessions {
+    void (*empty)(struct pith__kept_sessions *kept, const pith_model *m);
+    void (*close)(struct pith__kept_sessions *kept, const pith_model *m);
+} pith__kept_sessions;
+
 struct pith_model {
+    atomic_size_t references;
     pith__account account;
     pith_log log;
     pith__busy busy;
@@ -126,12 +133,17 @@ struct pith_model {
     void (*close_pictures)(pith_model *m);
     void (*close_detection)(pith_model *m);
 
-    atomic_size_t pooled_idle; /* sessions that wait in pools of the caller */
+    _Atomic(pith__kept_sessions *) kept_sessions; /* NULL: there was no such call */
+    atomic_size_t pooled_idle; /* sessions that wait in pools of the caller, and in kept_sessions */
 
     pthread_mutex_t lock; /* guards the members below, which are made on first use */
     pith__arena program_arena;
     pith__program program; /* of graph */
 };
+
+/* Count the references to a model, which is destroyed with the last one. Thread-safe. */
+void pith__model_keep(const pith_model *model);
+void pith__model_release(const pith_model *model);
 
 /* The optimisation level, 0 to 3. */
 static inline int32_t pith__model_level(const pith_model *model) {
