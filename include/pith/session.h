@@ -26,6 +26,8 @@ typedef struct pith_port {
                                     PITH_MAP_STRING: it is a sequence of maps, or a map, which has
                                     dims[0] 2; 0 for a tensor */
     int32_t optional;            /* 1: the input has a default and may be left out */
+    const char *const *dim_names; /* [rank, at least 0]: the symbol of each dimension, such as
+                                     "batch"; "" where it is a number or has no name */
 } pith_port;
 
 /* The inputs and outputs of a model, in its own order; NULL if there is none of this index.

@@ -133,6 +133,7 @@ struct pith_model {
     void (*close_pictures)(pith_model *m);
     void (*close_detection)(pith_model *m);
 
+    const pith_model_info *info; /* made when first asked for, behind view_lock; NULL: not made */
     _Atomic(pith__kept_sessions *) kept_sessions; /* NULL: there was no such call */
     atomic_size_t pooled_idle; /* sessions that wait in pools of the caller, and in kept_sessions */
 
