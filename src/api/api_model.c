@@ -2,6 +2,7 @@
 #include "api/entry.h"
 #include "models/describe/compare_graphs.h"
 #include "models/describe/describe.h"
+#include "models/describe/model_info.h"
 #include "models/hub/hub.h"
 #include "models/open/open_model.h"
 #include "models/save/save_model.h"
@@ -10,6 +11,10 @@
 pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options,
                             pith_error *err) {
     PITH_ENTRY(pith__model_make(model, pith__origin_path(path), options, err));
+}
+
+pith_status pith_model_report(pith_model_info *info, const pith_model *model, pith_error *err) {
+    PITH_ENTRY(pith__model_tell_info(info, model, err));
 }
 
 pith_status pith_model_locate(char *path, size_t size, const char *name, pith_error *err) {

@@ -124,16 +124,17 @@ struct pith_model {
     pith__op_count *ops;
     size_t op_count;
 
-    pthread_mutex_t view_lock;              /* guards views, pictures and detection */
+    pthread_mutex_t view_lock;              /* guards views, pictures, detection and info */
     pith__text_view *views;                 /* of other outputs */
     struct pith__picture_view *pictures[2]; /* pooled by the model, and as rows; NULL: not made */
     struct pith__detection *detection;      /* NULL: not made */
+    struct pith__model_info *info;          /* NULL: not made */
     /* Free what was opened or made; NULL: it was not. */
     void (*close_files)(pith_model *m);
     void (*close_pictures)(pith_model *m);
     void (*close_detection)(pith_model *m);
+    void (*close_info)(pith_model *m);
 
-    const pith_model_info *info; /* made when first asked for, behind view_lock; NULL: not made */
     _Atomic(pith__kept_sessions *) kept_sessions; /* NULL: there was no such call */
     atomic_size_t pooled_idle; /* sessions that wait in pools of the caller, and in kept_sessions */
 
@@ -179,6 +180,11 @@ pith__executor_options pith__model_executor_options(const pith_model *model);
 pith_status pith__model_make_ports(pith_port **ports, pith_model *model, pith__value *const *values,
                                    size_t count, pith_error *err);
 
+/* Sets port->dim_names: the symbols of the declared dimensions; "" for numbers, and for sizes that
+ * are computed or have no name. */
+pith_status pith__model_name_dims(pith_port *port, pith_model *model, const pith__type *declared,
+                                  pith_error *err);
+
 /* Gives inputs the shapes of options.input_shapes. Call it after the graph was read and before
  * types are inferred. */
 pith_status pith__model_fix_inputs(pith_model *model, pith_error *err);
@@ -187,6 +193,10 @@ pith_status pith__model_fix_inputs(pith_model *model, pith_error *err);
  * with strict shapes; else it is a warning, once as long as *warned is kept. */
 pith_status pith__model_check_input(const pith_model *model, size_t input,
                                     const pith_tensor *tensor, bool *warned, pith_error *err);
+
+/* The ModelProto that says what pith_model_report tells, with or without its graph; "" if the model
+ * is not from an ONNX file. */
+pith_str pith__model_about(const pith_model *model);
 
 /* A message of the model without the path of its directory in front: what is saved does not depend
  * on where it was. */

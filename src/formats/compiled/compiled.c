@@ -39,7 +39,7 @@ const char *pith__section_name(pith__section kind) {
     static const char *const names[PITH_SECTION_COUNT] = { "unknown",    "model",   "graph",
                                                            "text graph", "weights", "tokenizer",
                                                            "heads",      "words",   "pictures",
-                                                           "routes",     "networks" };
+                                                           "routes",     "networks", "info" };
     return names[(unsigned)kind < PITH_SECTION_COUNT ? kind : 0];
 }
 

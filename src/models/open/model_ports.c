@@ -13,6 +13,32 @@ pith_str pith__model_reason(const pith_model *m, const char *message) {
     return pith__str_of(within && !strncmp(message + n, ": ", 2) ? message + n + 2 : message);
 }
 
+pith_str pith__model_about(const pith_model *m) {
+    const pith_str section = m->compiled.sections[PITH_SECTION_INFO];
+    if (m->compiled.writer) return section.data ? section : PITH_STR("");
+    return !strcmp(m->reader->name, "onnx") ? m->source_bytes : PITH_STR("");
+}
+
+pith_status pith__model_name_dims(pith_port *port, pith_model *m, const pith__type *declared,
+                                  pith_error *err) {
+    const size_t count = port->rank > 0 ? (size_t)port->rank : 0;
+    const char **names = pith__arena_array(&m->arena, count, sizeof *names);
+    if (!names) return pith__fail_memory(err, count * sizeof *names);
+    for (size_t d = 0; d < count; d++) {
+        const int32_t symbol =
+            (size_t)declared->rank == count
+                ? pith__dim_symbol_index(m->graph->dims, declared->dims[d])
+                : -1;
+        names[d] = "";
+        if (symbol >= 0)
+            names[d] =
+                pith__arena_str(&m->arena, pith__dims_symbol_name(m->graph->dims, symbol)).data;
+        if (!names[d]) return pith__fail_memory(err, 1);
+    }
+    port->dim_names = names;
+    return PITH_OK;
+}
+
 pith_status pith__model_make_ports(pith_port **ports, pith_model *m, pith__value *const *values,
                                    size_t count, pith_error *err) {
     *ports = pith__arena_array(&m->arena, count, sizeof **ports);
@@ -45,6 +71,7 @@ pith_status pith__model_make_ports(pith_port **ports, pith_model *m, pith__value
         port->item_dtype = declared->item_dtype;
         port->optional = v->kind == PITH_VALUE_INPUT && v->type.data;
         if (!port->name || !port->shape) return pith__fail_memory(err, v->name.size);
+        PITH_TRY(pith__model_name_dims(port, m, declared, err));
     }
     return PITH_OK;
 }

@@ -43,6 +43,7 @@ void pith__model_destroy(pith_model *m) {
     if (kept) kept->close(kept, m);
     if (m->close_pictures) m->close_pictures(m);
     if (m->close_detection) m->close_detection(m);
+    if (m->close_info) m->close_info(m);
     if (m->texts) m->texts->close(m);
     pith__program_close(&m->program);
     pith__arena_free(&m->program_arena);
