@@ -16,16 +16,16 @@ extern "C" {
 typedef struct pith_port {
     size_t size;
     const char *name;
-    int32_t dtype;               /* a pith_dtype, or PITH_SEQUENCE or PITH_NONE (an optional) */
-    int32_t rank;                /* number of dimensions; -1: unknown */
-    int64_t dims[PITH_MAX_RANK]; /* the declared sizes; -1: any size. A run also accepts inputs of
+    int32_t dtype;                /* a pith_dtype, or PITH_SEQUENCE or PITH_NONE (an optional) */
+    int32_t rank;                 /* number of dimensions; -1: unknown */
+    int64_t dims[PITH_MAX_RANK];  /* the declared sizes; -1: any size. A run also accepts inputs of
                                     other sizes. */
-    const char *shape;           /* the shape as text, such as "[batch, sequence]"; "?" if the rank
+    const char *shape;            /* the shape as text, such as "[batch, sequence]"; "?" if the rank
                                     is unknown */
-    int32_t item_dtype;          /* dtype of the tensors in a sequence or optional; PITH_MAP_I64 or
+    int32_t item_dtype;           /* dtype of the tensors in a sequence or optional; PITH_MAP_I64 or
                                     PITH_MAP_STRING: it is a sequence of maps, or a map, which has
                                     dims[0] 2; 0 for a tensor */
-    int32_t optional;            /* 1: the input has a default and may be left out */
+    int32_t optional;             /* 1: the input has a default and may be left out */
     const char *const *dim_names; /* [rank, at least 0]: the symbol of each dimension, such as
                                      "batch"; "" where it is a number or has no name */
 } pith_port;

@@ -23,8 +23,7 @@ pith_status pith_model_locate(char *path, size_t size, const char *name, pith_er
 
 void pith_model_trim(const pith_model *model) {
     pith__text_views_trim(model);
-    pith__kept_sessions *kept =
-        atomic_load_explicit(&model->kept_sessions, memory_order_acquire);
+    pith__kept_sessions *kept = atomic_load_explicit(&model->kept_sessions, memory_order_acquire);
     if (kept) kept->empty(kept, model);
     if (model->tokenizer) pith__tokenizer_trim(model->tokenizer);
     pith__account_trim(&model->account.allocator);

@@ -81,9 +81,8 @@ size_t pith__runner_bytes(const pith__runner *runner) {
 
 pith_status pith__runner_run_into(const pith__runner *runner, pith_tensor *outputs,
                                   const pith_tensor *targets, const bool *wanted,
-                                  const pith__graph *graph,
-                                  const pith_tensor *inputs, int threads, pith__stop *stop,
-                                  pith_error *err) {
+                                  const pith__graph *graph, const pith_tensor *inputs, int threads,
+                                  pith__stop *stop, pith_error *err) {
     const pith__runtime *runtime = runner->runtime;
     if (runtime->set_targets) runtime->set_targets(runner->state, targets);
     runtime->set_wanted(runner->state, wanted);

@@ -111,9 +111,8 @@ size_t pith__runner_bytes(const pith__runner *runner);
  * set_wanted. */
 pith_status pith__runner_run_into(const pith__runner *runner, pith_tensor *outputs,
                                   const pith_tensor *targets, const bool *wanted,
-                                  const pith__graph *graph,
-                                  const pith_tensor *inputs, int threads, pith__stop *stop,
-                                  pith_error *err);
+                                  const pith__graph *graph, const pith_tensor *inputs, int threads,
+                                  pith__stop *stop, pith_error *err);
 
 extern const pith__runtime pith__runtime_builtin;
 /* The plan of a program of the builtin runtime; NULL for programs of other runtimes. */

@@ -299,9 +299,9 @@ static ort_status *ort_call_run(void *context) {
         outputs[asked] = p->outputs[i];
         values[asked++] = NULL;
     }
-    ort_status *status = p->ort->Run(c->session, r->run, r->names,
-                                     (const ort_value *const *)r->inputs, r->given, outputs, asked,
-                                     values);
+    ort_status *status =
+        p->ort->Run(c->session, r->run, r->names, (const ort_value *const *)r->inputs, r->given,
+                    outputs, asked, values);
     for (size_t i = count; i-- > 0;)
         if (!r->wanted || r->wanted[i]) r->outputs[i] = values[--asked];
     return status;

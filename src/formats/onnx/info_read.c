@@ -87,7 +87,8 @@ pith_status pith__onnx_info_read(pith_model_info *info, pith_str bytes, pith__ar
     pith__wire_init(&w, bytes, bytes.data, err);
     while (pith__wire_next(&w, &f))
         if (f.tag == INFO_METADATA)
-            PITH_TRY(info_entry(&metadata[info->metadata_count++], f.bytes, bytes.data, arena, err));
+            PITH_TRY(
+                info_entry(&metadata[info->metadata_count++], f.bytes, bytes.data, arena, err));
     return PITH_OK;
 }
 

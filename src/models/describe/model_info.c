@@ -33,8 +33,7 @@ static pith_status info_make(pith__model_info **made, const pith_model *m, pith_
     return PITH_OK;
 }
 
-pith_status pith__model_tell_info(pith_model_info *info, const pith_model *model,
-                                  pith_error *err) {
+pith_status pith__model_tell_info(pith_model_info *info, const pith_model *model, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
     size_t size = info->size < sizeof *info ? info->size : sizeof *info;
     pith_status status = PITH_OK;

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "models/model.h"
+#include "models/open/reader.h"
 
 pith_str pith__model_reason(const pith_model *m, const char *message) {
     const size_t n = m->dir.data ? m->dir.size : 0;
@@ -25,14 +25,14 @@ pith_status pith__model_name_dims(pith_port *port, pith_model *m, const pith__ty
     const char **names = pith__arena_array(&m->arena, count, sizeof *names);
     if (!names) return pith__fail_memory(err, count * sizeof *names);
     for (size_t d = 0; d < count; d++) {
-        const int32_t symbol =
-            (size_t)declared->rank == count
-                ? pith__dim_symbol_index(m->graph->dims, declared->dims[d])
-                : -1;
-        names[d] = "";
-        if (symbol >= 0)
-            names[d] =
-                pith__arena_str(&m->arena, pith__dims_symbol_name(m->graph->dims, symbol)).data;
+        const int32_t symbol = (size_t)declared->rank == count
+                                   ? pith__dim_symbol_index(m->graph->dims, declared->dims[d])
+                                   : -1;
+        const pith_str name =
+            symbol < 0 ? PITH_STR("") : pith__dims_symbol_name(m->graph->dims, symbol);
+        /* such as "ids[1]" and "3@1": names that inference made */
+        const bool made = memchr(name.data, '[', name.size) || memchr(name.data, '@', name.size);
+        names[d] = made ? "" : pith__arena_str(&m->arena, name).data;
         if (!names[d]) return pith__fail_memory(err, 1);
     }
     port->dim_names = names;

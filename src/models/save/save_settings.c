@@ -484,7 +484,8 @@ pith_status pith__save_settings_read(pith_model *m, pith_str section, pith_error
         pith__bytes_fail(&in, "an error without a reason, or a reason without an error");
     m->inputs = save_read_ports(&in, &m->arena, m->graph->input_count);
     m->outputs = save_read_ports(&in, &m->arena, m->graph->output_count);
-    if (!in.status) in.status = name_ports(m, m->inputs, m->graph->inputs, m->graph->input_count, err);
+    if (!in.status)
+        in.status = name_ports(m, m->inputs, m->graph->inputs, m->graph->input_count, err);
     if (!in.status)
         in.status = name_ports(m, m->outputs, m->graph->outputs, m->graph->output_count, err);
     read_report(&in, m);

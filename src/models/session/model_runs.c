@@ -215,8 +215,7 @@ pith_status pith__model_run_kept(pith_tensor *outputs, const pith_model *model,
     pith_status status = kept_find(&list, model, err);
     if (!status) status = kept_take(&session, list, model, err);
     if (!status)
-        status =
-            pith__model_run_session(session, outputs, names, inputs, input_count, &o, err);
+        status = pith__model_run_session(session, outputs, names, inputs, input_count, &o, err);
     if (!status) status = own_all(outputs, count, allocator, err);
     if (session) kept_give(list, model, session);
     if (status && count) memset(outputs, 0, count * sizeof *outputs);
