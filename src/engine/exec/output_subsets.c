@@ -17,7 +17,8 @@ static void mark_skips(bool *skips, bool *needed, const pith__plan *plan, const 
         skips[i] = true;
         for (int k = 0; k < step->out_count; k++)
             if (step->out[k] && needed[step->out[k]->id]) skips[i] = false;
-        for (int k = 0; !skips[i] && k < step->in_count; k++)
+        if (skips[i]) continue;
+        for (int k = 0; k < step->in_count; k++)
             if (step->in[k]) needed[step->in[k]->id] = true;
     }
 }

@@ -274,8 +274,9 @@ pith_status pith__model_run_session(pith_session *session, pith_tensor *outputs,
     uint64_t begin = pith__lane_now(lane), began = pith__clock_ns();
     pith_status status = run_taken(session, some ? session->results : outputs,
                                    all ? NULL : session->wanted, threads, stop, lane, err);
-    for (size_t i = 0; some && !status && i < o.output_count; i++)
-        outputs[i] = session->results[session->order[i]];
+    if (some && !status)
+        for (size_t i = 0; i < o.output_count; i++)
+            outputs[i] = session->results[session->order[i]];
     pith__count((pith__counters *)&session->model->account.counters, PITH_COUNT_run_ns,
                 pith__clock_ns() - began);
     pith__lane_phase(lane, "run", begin, -1);

@@ -24,13 +24,15 @@ enum { LAYERS = 12, WIDTH = 8, ROWS = 5, OUTPUTS = 4, THREADS = 6 };
 
 /* Values for one input of strings and one of numbers. */
 static const char mixed_text[] =
-    HEAD "mixed (float[N] x, string[2] s) => (seq(float[M]) parts, string[2] same, float[N] twice)\n"
+    HEAD "mixed (float[N] x, string[2] s) => "
+         "(seq(float[M]) parts, string[2] same, float[N] twice)\n"
          "{ parts = SplitToSequence<axis = 0>(x)\n same = Identity(s)\n twice = Add(x, x) }";
 /* A branch reads what only the first step makes. */
 static const char branch_text[] =
     HEAD "branch (float[N] x, bool c) => (float[N] other, float[N] y)\n"
-         "{ twice = Add(x, x)\n other = Neg(x)\n y = If(c) <then_branch = t () => (float[N] a) { a = "
-         "Abs(twice) }, else_branch = e () => (float[N] b) { b = Neg(twice) }> }";
+         "{ twice = Add(x, x)\n other = Neg(x)\n y = If(c) <"
+         "then_branch = t () => (float[N] a) { a = Abs(twice) }, else_branch = e () => (float[N] "
+         "b) { b = Neg(twice) }> }";
 
 static pith__wire_build layers, mixed, branch;
 
@@ -188,7 +190,8 @@ static size_t steps_of(pith_session *session, const pith_tensor *x, const char *
     assert_int_equal(pith_profile_create(&profile, NULL, NULL), PITH_OK);
     pith_run_options o = wants(names, wanted);
     o.call.profile = profile;
-    if (pith_session_run(session, outputs, input_names, x, 1, &o, &err)) fail_msg("%s", err.message);
+    if (pith_session_run(session, outputs, input_names, x, 1, &o, &err))
+        fail_msg("%s", err.message);
     const pith_writer writer = { .write = append, .user = &record };
     assert_int_equal(pith_profile_write(profile, &writer, NULL), PITH_OK);
     count_steps(&count, record.data, record.size);
@@ -337,7 +340,8 @@ static void test_threads(void **state) {
         pith_error err = PITH_ERROR_INIT;
         const pith_tensor x = input(ROWS);
         pith_tensor full[OUTPUTS];
-        if (pith_model_run(full, model, input_names, &x, 1, NULL, &err)) fail_msg("%s", err.message);
+        if (pith_model_run(full, model, input_names, &x, 1, NULL, &err))
+            fail_msg("%s", err.message);
         pthread_t threads[THREADS];
         job jobs[THREADS];
         for (int i = 0; i < THREADS; i++) {
@@ -565,9 +569,8 @@ static void test_exported(void **state) {
     assert_int_equal(fclose(out), 0);
     for (int optimized = 0; optimized < 2; optimized++) {
         exported.size = 0;
-        pith_status status =
-            optimized ? pith_model_optimize(path, NULL, &writer, NULL, NULL, &err)
-                      : pith_model_export(path, NULL, &writer, NULL, NULL, &err);
+        pith_status status = optimized ? pith_model_optimize(path, NULL, &writer, NULL, NULL, &err)
+                                       : pith_model_export(path, NULL, &writer, NULL, NULL, &err);
         if (status) fail_msg("%s", err.message);
         pith__wire_build bytes = { .bytes = exported.data, .size = exported.size };
         pith_model *model = open_bytes(&bytes, NULL);
