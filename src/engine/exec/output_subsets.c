@@ -64,4 +64,22 @@ static pith_status find_subset(const bool **skips, pith__executor *e, pith_error
     return PITH_OK;
 }
 
-const pith__part pith__part_subsets = { "subsets", &(const pith__subsets_part){ find_subset } };
+static pith_status read_asked(bool *wanted, size_t *order, const pith__asked_outputs *asked,
+                              pith_error *err) {
+    if (!asked->count || !asked->names)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "output_names names no output");
+    for (size_t i = 0; i < asked->count; i++) {
+        size_t output;
+        PITH_TRY(asked->find(&output, asked->model, asked->names[i], err));
+        if (wanted[output])
+            return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s' is asked for twice",
+                              asked->names[i]);
+        wanted[output] = true;
+        order[i] = output;
+    }
+    pith__part_used("subsets");
+    return PITH_OK;
+}
+
+const pith__part pith__part_subsets = { "subsets", &(const pith__subsets_part){
+                                                       .read = read_asked, .find = find_subset } };

@@ -23,8 +23,20 @@ typedef struct pith__subsets {
     uint64_t clock;
 } pith__subsets;
 
+/* Outputs that a caller asks for by name. */
+typedef struct pith__asked_outputs {
+    const char *const *names;
+    size_t count;
+    pith_status (*find)(size_t *output, const void *model, const char *name, pith_error *err);
+    const void *model;
+} pith__asked_outputs;
+
 /* The part "subsets". */
 typedef struct pith__subsets_part {
+    /* Sets wanted[output], which is false at first, for each output that is asked for, and order[i]
+     * to the i-th. */
+    pith_status (*read)(bool *wanted, size_t *order, const pith__asked_outputs *asked,
+                        pith_error *err);
     /* Sets *skips to the steps that a run of executor's wanted outputs passes over: [step_count],
      * valid until the next call. */
     pith_status (*find)(const bool **skips, pith__executor *executor, pith_error *err);

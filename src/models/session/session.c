@@ -15,6 +15,7 @@
 #include "base/os/cpu.h"
 #include "base/os/threads.h"
 #include "base/text_out.h"
+#include "engine/exec/output_subsets.h"
 #include "engine/exec/output_target.h"
 #include "engine/exec/profile.h"
 #include "models/open/reader.h"
@@ -194,8 +195,9 @@ static bool note_needs(pith_session *s, bool *apart) {
     return fed || *apart;
 }
 
-static pith_status find_output(size_t *index, const pith_model *m, const char *name,
+static pith_status find_output(size_t *index, const void *model, const char *name,
                                pith_error *err) {
+    const pith_model *m = model;
     size_t count = m->graph->output_count, i = 0;
     char list[700];
     while (i < count && strcmp(m->outputs[i].name, name)) i++;
@@ -207,24 +209,12 @@ static pith_status find_output(size_t *index, const pith_model *m, const char *n
 
 /* Fills s->wanted and s->order. */
 static pith_status take_wanted(pith_session *s, const pith_run_options *o, pith_error *err) {
+    const pith__subsets_part *part = pith__part_find("subsets");
+    const pith__asked_outputs asked = { o->output_names, o->output_count, find_output, s->model };
     memset(s->wanted, 0, s->model->graph->output_count * sizeof *s->wanted);
-    if (!o->output_count || !o->output_names)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "output_names names no output");
-    for (size_t i = 0; i < o->output_count; i++) {
-        size_t output;
-        PITH_TRY(find_output(&output, s->model, o->output_names[i], err));
-        if (s->wanted[output])
-            return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s' is asked for twice",
-                              o->output_names[i]);
-        s->wanted[output] = true;
-        s->order[i] = output;
-    }
-    if (o->output_count == s->model->graph->output_count || s->model->runtime->as_written)
-        return PITH_OK;
-    if (!pith__part_find("subsets"))
-        PITH_TRY(pith__piece_check_for("parts", PITH_STR("subsets"), "output_names", err));
-    pith__part_used("subsets");
-    return PITH_OK;
+    if (part) return part->read(s->wanted, s->order, &asked, err);
+    PITH_TRY(pith__piece_check_for("parts", PITH_STR("subsets"), "output_names", err));
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, "this build does not run some of the outputs");
 }
 
 /* On the model's plan, or on the session's own where that one takes something for granted that the
