@@ -129,9 +129,13 @@ PITH_API pith_status pith_model_locate(char *path, size_t size, const char *name
 PITH_API pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size,
                                             const pith_open_options *options, pith_error *err);
 
-/* Frees the model; NULL is allowed. Destroy its sessions first. No call on the model may be
- * running. */
+/* Gives up a reference to the model; NULL is allowed. The model is freed with the last one.
+ * pith_model_open gives the caller one and pith_model_share one more; sessions and session pools
+ * hold one each while they exist. A call that is running needs one that lasts as long. Thread-safe.
+ */
 PITH_API void pith_model_close(pith_model *model);
+/* Returns the model, with one more reference, which pith_model_close gives up. Thread-safe. */
+PITH_API pith_model *pith_model_share(const pith_model *model);
 
 /* Returns the bytes that the model, its sessions and its running calls hold now. Mapped files do
  * not count. *peak, if peak is not NULL, is set to the most they have held so far. Thread-safe. */
@@ -140,6 +144,33 @@ PITH_API size_t pith_model_bytes(const pith_model *model, size_t *peak);
 /* Frees the buffers that the model and its tokenizer keep for later calls. Call it before the host
  * goes idle. A long pith_embed frees its own buffers already. Thread-safe. */
 PITH_API void pith_model_trim(const pith_model *model);
+
+/* A pair of strings. A plain value: it never grows. */
+typedef struct pith_metadata {
+    const char *key, *value;
+} pith_metadata;
+
+/* What the file of a network says of itself. The strings belong to the model; "" stands where the
+ * file says nothing. A compiled file says what that said from which it was compiled. */
+typedef struct pith_model_info {
+    size_t size;
+    const char *producer, *producer_version; /* the program that wrote it; of a model that is no
+                                                ONNX file, its format */
+    const char *domain, *doc;                /* doc: the model's doc_string */
+    int64_t version;                         /* model_version */
+    int64_t ir_version, opset;               /* opset: of ai.onnx, as written; 0: no ONNX file */
+    const pith_metadata *metadata; /* [metadata_count]: metadata_props, in the order of the file.
+                                      Exported, optimised and quantised models have them too, with
+                                      domain, version and doc */
+    size_t metadata_count;
+} pith_model_info;
+
+#define PITH_MODEL_INFO_INIT PITH_SIZED_INIT(pith_model_info)
+
+/* Fills a struct that was initialised with PITH_MODEL_INFO_INIT. Thread-safe. Errors:
+ * PITH_ERR_FORMAT if an entry of the metadata is damaged, which opening does not look at. */
+PITH_API pith_status pith_model_report(pith_model_info *info, const pith_model *model,
+                                       pith_error *err);
 
 /* Tells which runtime runs the model, and why; report->size must be set. Thread-safe. */
 PITH_API pith_status pith_model_runtime(pith_runtime_report *report, const pith_model *model,

@@ -112,6 +112,7 @@ PITH_HPP_OPTIONS(pith_image_encode_options, PITH_IMAGE_ENCODE_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_image_resize_options, PITH_IMAGE_RESIZE_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_embed_images_options, PITH_EMBED_IMAGES_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_detect_options, PITH_DETECT_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_model_info, PITH_MODEL_INFO_INIT)
 PITH_HPP_OPTIONS(pith_runtime_options, PITH_RUNTIME_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_runtime_report, PITH_RUNTIME_REPORT_INIT)
 PITH_HPP_OPTIONS(pith_statistics, PITH_STATISTICS_INIT)
@@ -1122,6 +1123,18 @@ class Model {
         convert(path, to, o, report);
         return bytes;
     }
+    /* Another reference to the same model. */
+    Model share() const {
+        Model other;
+        other.handle_.reset(pith_model_share(get()));
+        return other;
+    }
+    /* What its file says of itself. */
+    pith_model_info info() const {
+        pith_model_info info = options<pith_model_info>();
+        detail::attempt([&](pith_error *err) { return pith_model_report(&info, get(), err); });
+        return info;
+    }
     /* The number of optimisation levels whose results differ from the model as written. */
     static std::size_t check_fusions(const std::string &path,
                                      const pith_check_options &o = options<pith_check_options>()) {
@@ -1161,6 +1174,48 @@ class Model {
     detail::Handle<pith_model, pith_model_close> handle_;
 };
 
+/* Results of Model::run, which it frees. Movable. */
+class Tensors {
+  public:
+    explicit Tensors(std::size_t count) : tensors_(count, pith_tensor{}) {}
+    Tensors(Tensors &&other) noexcept : tensors_(std::move(other.tensors_)) {
+        other.tensors_.clear();
+    }
+    Tensors &operator=(Tensors &&other) noexcept {
+        tensors_.swap(other.tensors_);
+        return *this;
+    }
+    Tensors(const Tensors &) = delete;
+    Tensors &operator=(const Tensors &) = delete;
+    ~Tensors() {
+        for (pith_tensor &tensor : tensors_) pith_tensor_free(&tensor);
+    }
+    pith_tensor *data() noexcept { return tensors_.data(); }
+    std::size_t size() const noexcept { return tensors_.size(); }
+    const pith_tensor &operator[](std::size_t index) const { return tensors_[index]; }
+
+  private:
+    std::vector<pith_tensor> tensors_;
+};
+
+/* Runs without a session, from any number of threads. The results may outlive the model. */
+inline Tensors run(const Model &model,
+                   const std::vector<std::pair<std::string, pith_tensor>> &inputs,
+                   const pith_run_options &o = options<pith_run_options>()) {
+    std::vector<const char *> names;
+    std::vector<pith_tensor> tensors;
+    for (const auto &input : inputs) {
+        names.push_back(input.first.c_str());
+        tensors.push_back(input.second);
+    }
+    Tensors outputs(o.output_names ? o.output_count : pith_model_output_count(model.get()));
+    detail::attempt([&](pith_error *err) {
+        return pith_model_run(outputs.data(), model.get(), names.data(), tensors.data(),
+                              tensors.size(), &o, err);
+    });
+    return outputs;
+}
+
 /* The numbers as JSON, or as a table. */
 inline std::string statistics_text(const pith_statistics &numbers, pith_statistics_form form) {
     return detail::collect([&](const pith_writer *writer, pith_error *err) {
@@ -1172,17 +1227,20 @@ inline std::string statistics_text(const pith_statistics &numbers, pith_statisti
 class Session {
   public:
     explicit Session(const Model &model)
-        : outputs_(pith_model_output_count(model.get())), handle_(nullptr, Ending{ nullptr }) {
+        : count_(pith_model_output_count(model.get())), outputs_(count_),
+          handle_(nullptr, Ending{ nullptr }) {
         pith_session *handle = nullptr;
         detail::attempt(
             [&](pith_error *err) { return pith_session_create(&handle, model.get(), err); });
         handle_.reset(handle);
     }
     pith_session *get() const noexcept { return handle_.get(); }
-    /* The outputs in the model's order. Their data is valid until the next run. */
+    /* The outputs in the model's order, or those of o.output_names in theirs. Their data is valid
+     * until the next run. */
     const std::vector<pith_tensor> &run(
         const std::vector<std::pair<std::string, pith_tensor>> &inputs,
         const pith_run_options &o = options<pith_run_options>()) {
+        outputs_.resize(o.output_names ? o.output_count : count_);
         std::vector<const char *> names;
         std::vector<pith_tensor> tensors;
         for (const auto &input : inputs) {
@@ -1214,7 +1272,7 @@ class Session {
   private:
     friend class SessionPool;
     Session(pith_session *handle, pith_session_pool *pool, std::size_t outputs)
-        : outputs_(outputs), handle_(handle, Ending{ pool }) {}
+        : count_(outputs), outputs_(outputs), handle_(handle, Ending{ pool }) {}
 
     struct Ending {
         pith_session_pool *pool; /* that the session is returned to */
@@ -1225,6 +1283,7 @@ class Session {
                 pith_session_destroy(session);
         }
     };
+    std::size_t count_; /* of the model's outputs */
     std::vector<pith_tensor> outputs_;
     std::unique_ptr<pith_session, Ending> handle_;
 };

@@ -16,16 +16,18 @@ extern "C" {
 typedef struct pith_port {
     size_t size;
     const char *name;
-    int32_t dtype;               /* a pith_dtype, or PITH_SEQUENCE or PITH_NONE (an optional) */
-    int32_t rank;                /* number of dimensions; -1: unknown */
-    int64_t dims[PITH_MAX_RANK]; /* the declared sizes; -1: any size. A run also accepts inputs of
+    int32_t dtype;                /* a pith_dtype, or PITH_SEQUENCE or PITH_NONE (an optional) */
+    int32_t rank;                 /* number of dimensions; -1: unknown */
+    int64_t dims[PITH_MAX_RANK];  /* the declared sizes; -1: any size. A run also accepts inputs of
                                     other sizes. */
-    const char *shape;           /* the shape as text, such as "[batch, sequence]"; "?" if the rank
+    const char *shape;            /* the shape as text, such as "[batch, sequence]"; "?" if the rank
                                     is unknown */
-    int32_t item_dtype;          /* dtype of the tensors in a sequence or optional; PITH_MAP_I64 or
+    int32_t item_dtype;           /* dtype of the tensors in a sequence or optional; PITH_MAP_I64 or
                                     PITH_MAP_STRING: it is a sequence of maps, or a map, which has
                                     dims[0] 2; 0 for a tensor */
-    int32_t optional;            /* 1: the input has a default and may be left out */
+    int32_t optional;             /* 1: the input has a default and may be left out */
+    const char *const *dim_names; /* [rank, at least 0]: the symbol of each dimension, such as
+                                     "batch"; "" where it is a number or has no name */
 } pith_port;
 
 /* The inputs and outputs of a model, in its own order; NULL if there is none of this index.
@@ -40,15 +42,22 @@ PITH_API const pith_port *pith_model_output(const pith_model *model, size_t inde
  * time. */
 typedef struct pith_session pith_session;
 
-/* Makes a session, which the caller owns. Destroy it before its model is closed. */
+/* Makes a session, which the caller owns. It holds a reference to its model, so that the model may
+ * be closed first. */
 PITH_API pith_status pith_session_create(pith_session **session, const pith_model *model,
                                          pith_error *err);
 /* Frees the session; NULL is allowed. */
 PITH_API void pith_session_destroy(pith_session *session);
 
-/* Of the call context threads, profile and the three ways to end a call have an effect. */
+/* Of the call context threads, profile and the three ways to end a call have an effect; in
+ * pith_model_run also the allocator. */
 typedef struct pith_run_options {
     pith_call call;
+    const char *const *output_names; /* [output_count]: the outputs that are wanted, in the order of
+                                        the results; nothing else is computed than what they need,
+                                        and they have the same bits as in a run of all. None may
+                                        stand there twice. NULL: all, in the model's order */
+    size_t output_count;
 } pith_run_options;
 
 #define PITH_RUN_OPTIONS_INIT PITH_OPTIONS_INIT(pith_run_options)
@@ -56,20 +65,37 @@ typedef struct pith_run_options {
 /* Runs the model once.
  *   - inputs: pith_tensor[input_count]; names[i] is the name of inputs[i]. The call only reads
  *     them.
- *   - outputs: pith_tensor[pith_model_output_count(model)], filled in the model's order. Their data
- *     belongs to the session and is valid until its next run or its end; that of bound outputs is
- *     the caller's.
+ *   - outputs: one pith_tensor for each output that is wanted. Their data belongs to the session
+ *     and is valid until its next run or its end; that of bound outputs is the caller's. Memory
+ *     that is bound to an output that is not wanted is left as it is.
  *   - Inputs that were bound may be left out. One that is given takes the place of a bound one in
  *     this run.
  *   - An optional input may be fed a value other than its default. The first such run plans the
  *     graph again for this session, which takes as long as opening did; later runs reuse the plan.
  *     Compiled models refuse it.
+ *   - Which steps a set of outputs needs is found in its first run; a session remembers the last
+ *     eight such sets. All inputs are needed whatever is wanted.
  * Errors: PITH_ERR_ARGUMENT if the inputs do not fit the model, PITH_ERR_RUN if a node cannot
  * compute its result. */
 PITH_API pith_status pith_session_run(pith_session *session, pith_tensor *outputs,
                                       const char *const *names, const pith_tensor *inputs,
                                       size_t input_count, const pith_run_options *options,
                                       pith_error *err);
+
+/* ---- runs without a session ---- */
+
+/* Runs the model once, as pith_session_run does, with a session that the model keeps for such calls
+ * (pith_open_options.sessions, .session_idle_ms). Any number of threads may call this at once. The
+ * caller owns the outputs, strings and the tensors of sequences included, and frees each with
+ * pith_tensor_free; it may outlive the model. call.allocator makes them. After an error of the run
+ * all outputs are zeros. */
+PITH_API pith_status pith_model_run(pith_tensor *outputs, const pith_model *model,
+                                    const char *const *names, const pith_tensor *inputs,
+                                    size_t input_count, const pith_run_options *options,
+                                    pith_error *err);
+/* Frees what pith_model_run put into a tensor, and sets it to zeros. NULL and zeros are allowed; a
+ * tensor from elsewhere is not. Thread-safe for different tensors. */
+PITH_API void pith_tensor_free(pith_tensor *tensor);
 
 /* ---- bound tensors: memory of the caller that many runs use ---- */
 

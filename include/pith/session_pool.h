@@ -26,7 +26,7 @@ typedef struct pith_session_pool_options {
 #define PITH_SESSION_POOL_OPTIONS_INIT PITH_OPTIONS_INIT(pith_session_pool_options)
 
 /* Makes a pool without sessions: each is made when it is first needed. The caller owns the pool,
- * and destroys it before its model is closed. options may be NULL for the defaults. */
+ * which holds a reference to the model. options may be NULL for the defaults. */
 PITH_API pith_status pith_session_pool_create(pith_session_pool **pool, const pith_model *model,
                                               const pith_session_pool_options *options,
                                               pith_error *err);

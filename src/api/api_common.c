@@ -18,7 +18,12 @@ pith_status pith_model_runtime(pith_runtime_report *report, const pith_model *mo
 }
 
 void pith_model_close(pith_model *model) {
-    if (model) pith__model_destroy(model);
+    if (model) pith__model_release(model);
+}
+
+pith_model *pith_model_share(const pith_model *model) {
+    pith__model_keep(model);
+    return (pith_model *)(uintptr_t)model;
 }
 
 size_t pith_model_bytes(const pith_model *model, size_t *peak) {

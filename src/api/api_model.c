@@ -2,6 +2,7 @@
 #include "api/entry.h"
 #include "models/describe/compare_graphs.h"
 #include "models/describe/describe.h"
+#include "models/describe/model_info.h"
 #include "models/hub/hub.h"
 #include "models/open/open_model.h"
 #include "models/save/save_model.h"
@@ -12,12 +13,18 @@ pith_status pith_model_open(pith_model **model, const char *path, const pith_ope
     PITH_ENTRY(pith__model_make(model, pith__origin_path(path), options, err));
 }
 
+pith_status pith_model_report(pith_model_info *info, const pith_model *model, pith_error *err) {
+    PITH_ENTRY(pith__model_tell_info(info, model, err));
+}
+
 pith_status pith_model_locate(char *path, size_t size, const char *name, pith_error *err) {
     PITH_ENTRY(pith__hub_path(path, size, name, err));
 }
 
 void pith_model_trim(const pith_model *model) {
     pith__text_views_trim(model);
+    pith__kept_sessions *kept = atomic_load_explicit(&model->kept_sessions, memory_order_acquire);
+    if (kept) kept->empty(kept, model);
     if (model->tokenizer) pith__tokenizer_trim(model->tokenizer);
     pith__account_trim(&model->account.allocator);
 }

@@ -2,7 +2,7 @@
 #include "api/entry.h"
 #include "formats/onnx/value_write.h"
 #include "formats/onnx/value_file.h"
-#include "models/session/session.h"
+#include "models/session/model_runs.h"
 
 size_t pith_model_input_count(const pith_model *model) { return model->graph->input_count; }
 size_t pith_model_output_count(const pith_model *model) { return model->graph->output_count; }
@@ -14,7 +14,7 @@ const pith_port *pith_model_output(const pith_model *model, size_t index) {
 }
 
 pith_status pith_session_create(pith_session **session, const pith_model *model, pith_error *err) {
-    PITH_ENTRY(pith__model_create_session(session, model, err));
+    PITH_ENTRY(pith__model_open_session(session, model, err));
 }
 
 void pith_session_destroy(pith_session *session) { pith__model_destroy_session(session); }
@@ -24,6 +24,14 @@ pith_status pith_session_run(pith_session *session, pith_tensor *outputs, const 
                              const pith_run_options *options, pith_error *err) {
     PITH_ENTRY(pith__model_run_session(session, outputs, names, inputs, input_count, options, err));
 }
+
+pith_status pith_model_run(pith_tensor *outputs, const pith_model *model, const char *const *names,
+                           const pith_tensor *inputs, size_t input_count,
+                           const pith_run_options *options, pith_error *err) {
+    PITH_ENTRY(pith__model_run_kept(outputs, model, names, inputs, input_count, options, err));
+}
+
+void pith_tensor_free(pith_tensor *tensor) { pith__tensor_free(tensor); }
 
 pith_status pith_session_bind_input(pith_session *session, const char *name,
                                     const pith_tensor *tensor, pith_error *err) {

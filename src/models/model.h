@@ -68,7 +68,14 @@ typedef struct pith__text_modules_part {
     pith_status (*tell)(pith_model *m, pith_error *err);
 } pith__text_modules_part;
 
+/* Sessions of calls that have none (models/session/model_runs.c). */
+typedef struct pith__kept_sessions {
+    void (*empty)(struct pith__kept_sessions *kept, const pith_model *m);
+    void (*close)(struct pith__kept_sessions *kept, const pith_model *m);
+} pith__kept_sessions;
+
 struct pith_model {
+    atomic_size_t references;
     pith__account account;
     pith_log log;
     pith__busy busy;
@@ -117,21 +124,28 @@ struct pith_model {
     pith__op_count *ops;
     size_t op_count;
 
-    pthread_mutex_t view_lock;              /* guards views, pictures and detection */
+    pthread_mutex_t view_lock;              /* guards views, pictures, detection and info */
     pith__text_view *views;                 /* of other outputs */
     struct pith__picture_view *pictures[2]; /* pooled by the model, and as rows; NULL: not made */
     struct pith__detection *detection;      /* NULL: not made */
+    struct pith__model_info *info;          /* NULL: not made */
     /* Free what was opened or made; NULL: it was not. */
     void (*close_files)(pith_model *m);
     void (*close_pictures)(pith_model *m);
     void (*close_detection)(pith_model *m);
+    void (*close_info)(pith_model *m);
 
-    atomic_size_t pooled_idle; /* sessions that wait in pools of the caller */
+    _Atomic(pith__kept_sessions *) kept_sessions; /* NULL: there was no such call */
+    atomic_size_t pooled_idle; /* sessions that wait in pools of the caller, and in kept_sessions */
 
     pthread_mutex_t lock; /* guards the members below, which are made on first use */
     pith__arena program_arena;
     pith__program program; /* of graph */
 };
+
+/* Count the references to a model, which is destroyed with the last one. Thread-safe. */
+void pith__model_keep(const pith_model *model);
+void pith__model_release(const pith_model *model);
 
 /* The optimisation level, 0 to 3. */
 static inline int32_t pith__model_level(const pith_model *model) {
@@ -166,6 +180,11 @@ pith__executor_options pith__model_executor_options(const pith_model *model);
 pith_status pith__model_make_ports(pith_port **ports, pith_model *model, pith__value *const *values,
                                    size_t count, pith_error *err);
 
+/* Sets port->dim_names: the symbols of the declared dimensions; "" for numbers, and for sizes that
+ * are computed or have no name. */
+pith_status pith__model_name_dims(pith_port *port, pith_model *model, const pith__type *declared,
+                                  pith_error *err);
+
 /* Gives inputs the shapes of options.input_shapes. Call it after the graph was read and before
  * types are inferred. */
 pith_status pith__model_fix_inputs(pith_model *model, pith_error *err);
@@ -174,6 +193,10 @@ pith_status pith__model_fix_inputs(pith_model *model, pith_error *err);
  * with strict shapes; else it is a warning, once as long as *warned is kept. */
 pith_status pith__model_check_input(const pith_model *model, size_t input,
                                     const pith_tensor *tensor, bool *warned, pith_error *err);
+
+/* The ModelProto that says what pith_model_report tells, with or without its graph; "" if the model
+ * is not from an ONNX file. */
+pith_str pith__model_about(const pith_model *model);
 
 /* A message of the model without the path of its directory in front: what is saved does not depend
  * on where it was. */

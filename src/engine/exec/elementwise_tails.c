@@ -65,7 +65,8 @@ static bool join_tail(pith__binder *k, const pith__step *step, const pith__bound
 static void add_tail(pith__tail *tail, pith__run *runs, pith__running *r,
                      const pith__bound_step *bound) {
     tail->count = 0;
-    for (int i = 0; i < bound->tail_count; i++) {
+    const bool *skips = r->executor->skips; /* each step of a tail needs the one before */
+    for (int i = 0; i < bound->tail_count && !(skips && skips[bound->tail[i]]); i++) {
         const pith__step *step = &r->executor->plan->steps[bound->tail[i]];
         const pith__bound_step *own = &r->binding->steps[bound->tail[i]];
         runs[i] = pith__invoke_run(step->node, step->state, own->in, own->out, &r->exec, NULL);

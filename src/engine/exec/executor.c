@@ -17,6 +17,7 @@
 #include "base/left_out_pieces.h"
 #include "base/memory/poison.h"
 #include "base/os/clock.h"
+#include "engine/exec/output_subsets.h"
 #include "engine/exec/output_target.h"
 #include "engine/exec/run_state.h"
 #include "engine/ops/shared/call_op.h"
@@ -108,6 +109,10 @@ void pith__executor_trace(pith__executor *executor, pith__trace_fn *trace, void 
 
 void pith__executor_set_targets(pith__executor *executor, const pith_tensor *targets) {
     executor->targets = targets;
+}
+
+void pith__executor_set_wanted(pith__executor *executor, const bool *wanted) {
+    executor->wanted = wanted;
 }
 
 static void end_levels(pith__executor *e) {
@@ -292,8 +297,12 @@ static pith_str output_name(const pith__executor *e, size_t output) {
     return e->plan->graph->outputs[output]->name;
 }
 
+static bool is_wanted(const pith__executor *e, size_t output) {
+    return !e->wanted || e->wanted[output];
+}
+
 static bool has_target(const pith__executor *e, size_t output) {
-    return e->targets && e->targets[output].data;
+    return e->targets && e->targets[output].data && is_wanted(e, output);
 }
 
 /* What is known before the run, so that nothing is computed in vain. */
@@ -445,6 +454,8 @@ static void trace_step(pith__running *r, const pith__step *step, const pith__run
     if (r->beside) pith__beside_unlock(r->beside);
 }
 
+static bool skips(const pith__executor *e, size_t step) { return e->skips && e->skips[step]; }
+
 /* Runs one step, its tail included. A late step is inferred first, from what its inputs have
  * become, and its results are checked against what the graph said at load. The device of the first
  * step that fails is kept, so that the caller can go on without that device; steps side by side do
@@ -453,7 +464,7 @@ pith_status pith__running_step(pith__running *r, pith_error *err) {
     pith__executor *e = r->executor;
     const pith__step *step = &e->plan->steps[r->step];
     const pith__bound_step *bound = &r->binding->steps[r->step];
-    if (bound->mode == PITH_BOUND_SKIP) return PITH_OK;
+    if (bound->mode == PITH_BOUND_SKIP || skips(e, r->step)) return PITH_OK;
     pith__run run = pith__invoke_run(step->node, step->state, bound->in, bound->out, &r->exec, err);
     if (bound->scratch_bytes && e->options.separate)
         run.scratch = r->binding->separate.slots[bound->scratch].data;
@@ -504,6 +515,14 @@ static void poison_dead(const pith__executor *e, const pith__binding *b, size_t 
                      b->dying[*next].bytes);
 }
 
+/* Which steps the wanted outputs do not need. */
+static pith_status find_skips(pith__executor *e, pith_error *err) {
+    e->skips = NULL;
+    if (!e->wanted) return PITH_OK;
+    const pith__subsets_part *part = pith__part_find("subsets");
+    return part ? part->find(&e->skips, e, err) : PITH_OK;
+}
+
 /* A run: late memory of the run before goes, the binding for these shapes is found or made,
  * addresses are set, and the steps follow in order. Nothing is allocated if the shapes have been
  * seen before and no step is late. Whether to stop is looked at after each step, and between the
@@ -514,6 +533,7 @@ pith_status pith__executor_run_ports(pith__executor *e, pith_tensor *outputs,
     pith__binding *b = NULL;
     PITH_TRY(pith__late_reset(e, err));
     PITH_TRY(set_ports(e, ports, err));
+    PITH_TRY(find_skips(e, err));
     PITH_TRY(make_ready(e, threads, stop, &b, err));
     if (e->targets) PITH_TRY(check_targets(e, b, err));
     set_addresses(e, b);
@@ -536,7 +556,8 @@ pith_status pith__executor_run_ports(pith__executor *e, pith_tensor *outputs,
     }
     pith__late_count(e);
     for (size_t i = 0; i < e->plan->graph->output_count; i++)
-        outputs[i] = b->tensors[e->plan->outputs[i]->id];
+        outputs[i] = is_wanted(e, i) ? b->tensors[e->plan->outputs[i]->id]
+                                     : (pith_tensor){ .dtype = PITH_UNDEFINED };
     return PITH_OK;
 }
 
@@ -549,7 +570,7 @@ static int order_of_addresses(const void *a, const void *b) {
 static bool lies_in_target(const pith__executor *e, const pith_tensor *output, size_t index) {
     if (!e->targets) return false;
     for (size_t i = 0; i < e->plan->graph->output_count; i++)
-        if ((i != index || e->targets[i].data != output->data) &&
+        if ((i != index || e->targets[i].data != output->data) && has_target(e, i) &&
             pith__target_touches(&e->targets[i], output))
             return true;
     return false;
@@ -580,6 +601,7 @@ static pith_status settle_outputs(pith__executor *e, pith_tensor *outputs, pith_
     if (count) qsort(e->lent, count, sizeof *e->lent, order_of_addresses);
     for (size_t i = 0; i < e->plan->graph->output_count; i++) {
         pith_tensor *t = &outputs[i];
+        if (!is_wanted(e, i)) continue;
         bool borrowed = (t->dtype == PITH_SEQUENCE && sequences) || lies_in_target(e, t, i);
         if (count && t->data && !borrowed && !has_target(e, i))
             borrowed = bsearch(&t->data, e->lent, count, sizeof *e->lent, order_of_addresses);

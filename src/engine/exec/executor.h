@@ -67,6 +67,11 @@ pith_status pith__executor_run(pith__executor *executor, pith_tensor *outputs,
  * is copied at the end. NULL ends that. */
 void pith__executor_set_targets(pith__executor *executor, const pith_tensor *targets);
 
+/* From the next run on, only these outputs are computed: wanted is [outputs], and stays the
+ * caller's. The others have no type (PITH_UNDEFINED) then, and their targets are not touched. Needs
+ * the part "subsets" (engine/exec/output_subsets.h). NULL: all. */
+void pith__executor_set_wanted(pith__executor *executor, const bool *wanted);
+
 /* The device whose step, copy or memory made the last run fail; NULL: none did, or it did not fail.
  */
 const pith__device *pith__executor_failed_device(const pith__executor *executor);

@@ -76,12 +76,15 @@ struct pith__executor {
     size_t binding_count;
     pith__binding *allocated; /* the binding whose separate slots may be allocated; NULL: none */
     uint64_t clock;
-    const pith_tensor *targets; /* [outputs], of the caller; NULL: none */
-    pith_tensor *given;         /* ports of a subgraph, put together by its owner's executor */
-    pith_tensor *ports;         /* of this run, aligned */
-    const void **lent;          /* [ports], of the root: addresses of the inputs of this run,
+    const pith_tensor *targets;    /* [outputs], of the caller; NULL: none */
+    const bool *wanted;            /* [outputs], of the caller; NULL: all */
+    const bool *skips;             /* [step_count]: steps that this run passes over; NULL: none */
+    struct pith__subsets *subsets; /* NULL: none was asked for */
+    pith_tensor *given;            /* ports of a subgraph, put together by its owner's executor */
+    pith_tensor *ports;            /* of this run, aligned */
+    const void **lent;             /* [ports], of the root: addresses of the inputs of this run,
                                    sorted */
-    const pith__type **in;      /* for late steps: in points into types */
+    const pith__type **in;         /* for late steps: in points into types */
     pith__type *types, *out;
 };
 

@@ -80,16 +80,18 @@ size_t pith__runner_bytes(const pith__runner *runner) {
 }
 
 pith_status pith__runner_run_into(const pith__runner *runner, pith_tensor *outputs,
-                                  const pith_tensor *targets, const pith__graph *graph,
-                                  const pith_tensor *inputs, int threads, pith__stop *stop,
-                                  pith_error *err) {
+                                  const pith_tensor *targets, const bool *wanted,
+                                  const pith__graph *graph, const pith_tensor *inputs, int threads,
+                                  pith__stop *stop, pith_error *err) {
     const pith__runtime *runtime = runner->runtime;
     if (runtime->set_targets) runtime->set_targets(runner->state, targets);
+    runtime->set_wanted(runner->state, wanted);
     pith_status status = runtime->run(runner->state, outputs, inputs, threads, stop, err);
     if (runtime->set_targets) runtime->set_targets(runner->state, NULL);
+    runtime->set_wanted(runner->state, NULL);
     if (!targets) return status;
     for (size_t i = 0; !status && i < graph->output_count; i++)
-        if (targets[i].data)
+        if (targets[i].data && (!wanted || wanted[i]))
             status = pith__target_fill(&outputs[i], &targets[i], graph->outputs[i]->name, err);
     return status;
 }

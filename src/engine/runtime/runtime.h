@@ -78,6 +78,9 @@ struct pith__runtime {
     /* From the next run on, outputs go to these targets (engine/exec/output_target.h), where `run`
      * checks them; NULL ends that. NULL: it cannot do that, so its caller copies outputs. */
     void (*set_targets)(void *state, const pith_tensor *targets);
+    /* From the next run on, only these outputs are computed: [outputs], valid until this is called
+     * again; the others have no type then. NULL: all. */
+    void (*set_wanted)(void *state, const bool *wanted);
 };
 
 /* Made from select/runtimes.def by select/tables.c; the first is the default. */
@@ -104,11 +107,12 @@ pith_status pith__runner_plan_bytes(const pith__runner *runner, size_t *bytes,
                                     const pith_tensor *inputs, int threads, pith_error *err);
 void pith__runner_trace(const pith__runner *runner, pith__trace_fn *trace, void *context);
 size_t pith__runner_bytes(const pith__runner *runner);
-/* Runs as pith__runner_run, with outputs in the targets: [outputs]; NULL: none. */
+/* Runs as pith__runner_run, with outputs in the targets: [outputs]; NULL: none. wanted: as of
+ * set_wanted. */
 pith_status pith__runner_run_into(const pith__runner *runner, pith_tensor *outputs,
-                                  const pith_tensor *targets, const pith__graph *graph,
-                                  const pith_tensor *inputs, int threads, pith__stop *stop,
-                                  pith_error *err);
+                                  const pith_tensor *targets, const bool *wanted,
+                                  const pith__graph *graph, const pith_tensor *inputs, int threads,
+                                  pith__stop *stop, pith_error *err);
 
 extern const pith__runtime pith__runtime_builtin;
 /* The plan of a program of the builtin runtime; NULL for programs of other runtimes. */

@@ -32,6 +32,7 @@ typedef struct builtin_runner {
     pith__trace_fn *trace;
     void *trace_context;
     const pith_tensor *targets;
+    const bool *wanted;
 } builtin_runner;
 
 /* ---- programs ---- */
@@ -200,6 +201,7 @@ static bool runner_go_on(builtin_runner *r, const builtin_call *c, const pith__b
 static pith_status runner_attempt(builtin_runner *r, const builtin_call *c, pith_error *err) {
     pith__executor_trace(r->executor, r->trace, r->trace_context);
     pith__executor_set_targets(r->executor, r->targets);
+    pith__executor_set_wanted(r->executor, r->wanted);
     pith_status status =
         pith__executor_run(r->executor, c->outputs, c->inputs, c->threads, c->stop, err);
     const pith__device *failed = status ? pith__executor_failed_device(r->executor) : NULL;
@@ -245,6 +247,10 @@ static void builtin_set_targets(void *state, const pith_tensor *targets) {
     ((builtin_runner *)state)->targets = targets;
 }
 
+static void builtin_set_wanted(void *state, const bool *wanted) {
+    ((builtin_runner *)state)->wanted = wanted;
+}
+
 const pith__plan *pith__program_plan(const pith__program *program) {
     return program->runtime == &pith__runtime_builtin
                ? ((const builtin_program *)program->state)->plan
@@ -262,4 +268,5 @@ const pith__runtime pith__runtime_builtin = {
     .trace = builtin_trace,
     .bytes = builtin_bytes,
     .set_targets = builtin_set_targets,
+    .set_wanted = builtin_set_wanted,
 };

@@ -38,9 +38,11 @@ typedef struct ort_runner {
     ort_program *program;
     const pith_allocator *allocator;
     size_t given, bytes;
-    const char **names;  /* of the inputs of a run */
+    const char **names;  /* of the inputs of a run, then of its outputs */
+    const bool *wanted;  /* [output_count]; NULL: all */
     ort_value **inputs;  /* [given] */
     ort_value **outputs; /* [output_count], until the next run */
+    ort_value **values;  /* [output_count]: those that a run asks for, side by side */
     ort_run_options *run;
 } ort_runner;
 
@@ -189,15 +191,16 @@ static pith_status ort_create_runner(void **state, const void *program,
                                      const pith__executor_options *options, pith_error *err) {
     ort_program *p = (ort_program *)(uintptr_t)program; /* its list of sessions is behind a lock */
     size_t inputs = p->source.graph->input_count, outputs = p->source.graph->output_count;
-    size_t bytes = sizeof(ort_runner) + (2 * inputs + outputs) * sizeof(void *);
+    size_t bytes = sizeof(ort_runner) + (2 * inputs + 3 * outputs) * sizeof(void *);
     ort_runner *r = pith__memory_alloc(options->allocator, bytes, 64);
     if (!r) return pith__fail_memory(err, bytes);
     memset(r, 0, bytes);
     r->program = p;
     r->allocator = options->allocator;
     r->names = (const char **)(r + 1);
-    r->inputs = (ort_value **)(r->names + inputs);
+    r->inputs = (ort_value **)(r->names + inputs + outputs);
     r->outputs = r->inputs + inputs;
+    r->values = r->outputs + outputs;
     pith_status status =
         pith__ort_check(p->ort, p->ort->CreateRunOptions(&r->run), "run options", err);
     if (status)
@@ -287,8 +290,21 @@ static ort_status *ort_call_run(void *context) {
     const ort_call *c = context;
     ort_runner *r = c->runner;
     const ort_program *p = r->program;
-    return p->ort->Run(c->session, r->run, r->names, (const ort_value *const *)r->inputs, r->given,
-                       p->outputs, p->source.graph->output_count, r->outputs);
+    const size_t count = p->source.graph->output_count;
+    const char **outputs = r->names + p->source.graph->input_count;
+    ort_value **values = r->values;
+    size_t asked = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (r->wanted && !r->wanted[i]) continue;
+        outputs[asked] = p->outputs[i];
+        values[asked++] = NULL;
+    }
+    ort_status *status =
+        p->ort->Run(c->session, r->run, r->names, (const ort_value *const *)r->inputs, r->given,
+                    outputs, asked, values);
+    for (size_t i = count; i-- > 0;)
+        if (!r->wanted || r->wanted[i]) r->outputs[i] = values[--asked];
+    return status;
 }
 
 static pith_status ort_run_session(ort_runner *r, ort_session *session, pith__stop *stop,
@@ -312,13 +328,19 @@ static pith_status ort_run(void *state, pith_tensor *outputs, const pith_tensor 
     ort_forget(r);
     pith_status status = ort_give_inputs(r, inputs, err);
     if (!status) status = ort_run_session(r, session, stop, err);
-    for (size_t i = 0; i < r->program->source.graph->output_count && !status; i++)
-        status = ort_take_output(&outputs[i], r, i, err);
+    for (size_t i = 0; i < r->program->source.graph->output_count && !status; i++) {
+        outputs[i] = (pith_tensor){ .dtype = PITH_UNDEFINED };
+        if (!r->wanted || r->wanted[i]) status = ort_take_output(&outputs[i], r, i, err);
+    }
     if (status)
         ort_forget(r);
     else
         pith__count(r->program->source.counters, PITH_COUNT_device_successes, 1);
     return status;
+}
+
+static void ort_set_wanted(void *state, const bool *wanted) {
+    ((ort_runner *)state)->wanted = wanted;
 }
 
 static size_t ort_bytes(const void *state) { return ((const ort_runner *)state)->bytes; }
@@ -334,4 +356,5 @@ const pith__runtime pith__runtime_ort = {
     .destroy = ort_destroy_runner,
     .run = ort_run,
     .bytes = ort_bytes,
+    .set_wanted = ort_set_wanted,
 };

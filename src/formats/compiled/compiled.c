@@ -36,10 +36,10 @@ static void compiled_put(char *p, uint64_t x, int bytes) {
 }
 
 const char *pith__section_name(pith__section kind) {
-    static const char *const names[PITH_SECTION_COUNT] = { "unknown",    "model",   "graph",
-                                                           "text graph", "weights", "tokenizer",
-                                                           "heads",      "words",   "pictures",
-                                                           "routes",     "networks" };
+    static const char *const names[PITH_SECTION_COUNT] = { "unknown",    "model",    "graph",
+                                                           "text graph", "weights",  "tokenizer",
+                                                           "heads",      "words",    "pictures",
+                                                           "routes",     "networks", "info" };
     return names[(unsigned)kind < PITH_SECTION_COUNT ? kind : 0];
 }
 

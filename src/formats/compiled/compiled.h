@@ -50,6 +50,8 @@ typedef enum pith__section {
     PITH_SECTION_ROUTES = 9,    /* names of routes: u32 count, each a string and its u32 number */
     PITH_SECTION_NETWORKS = 10, /* of route 0: the name of the detector whose networks are the
                                    routes */
+    PITH_SECTION_INFO = 11,     /* a ModelProto without a graph: what the ONNX file said of itself;
+                                   formats/onnx/info_read.h */
     PITH_SECTION_COUNT
 } pith__section;
 

@@ -232,6 +232,7 @@ pith_status pith__export_graph_write(pith__export_graph_report *written, pith_mo
                               .ir_version = export_graph_versions[version].ir,
                               .producer = "pith",
                               .producer_version = pith_version(),
+                              .about = pith__model_about(model),
                               .opsets = domains.list,
                               .opset_count = domains.count,
                               .data_name = form->data_name,

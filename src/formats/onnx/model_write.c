@@ -12,13 +12,17 @@
 #include "base/error.h"
 #include "base/memory/span_map.h"
 #include "formats/onnx/value_write.h"
+#include "formats/onnx/wire.h"
 
 enum {
     MODEL_IR = 1,
     MODEL_PRODUCER = 2,
     MODEL_PRODUCER_VERSION = 3,
+    MODEL_DOMAIN = 4,
+    MODEL_DOC = 6,
     MODEL_GRAPH = 7,
-    MODEL_OPSET = 8
+    MODEL_OPSET = 8,
+    MODEL_METADATA = 14
 };
 enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
 enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_CONSTANT = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
@@ -500,15 +504,34 @@ static void write_opset(pith__wire_out *out, const void *message) {
     pith__wire_put_varint(out, OPSET_VERSION, (uint64_t)opset->version);
 }
 
+/* The fields of m->about with numbers in this range. */
+static void put_about(pith__wire_out *out, const pith__onnx_model *m, uint32_t first,
+                      uint32_t last) {
+    pith__wire w;
+    pith__wire_field f;
+    if (!m->about.data) return;
+    pith__wire_init(&w, m->about, m->about.data, NULL);
+    while (pith__wire_next(&w, &f)) {
+        const uint32_t number = f.tag >> 3;
+        if (number < first || number > last) continue;
+        if (f.tag == PITH_WIRE_VARINT(number))
+            pith__wire_put_varint(out, (int)number, f.value);
+        else if (f.tag == PITH_WIRE_BYTES(number))
+            pith__wire_put_bytes(out, (int)number, f.bytes.data, f.bytes.size);
+    }
+}
+
 static void write_model(pith__wire_out *out, const model_writer *w) {
     const pith__onnx_model *m = w->model;
     pith__wire_put_varint(out, MODEL_IR, (uint64_t)m->ir_version);
     if (m->producer) put_text(out, MODEL_PRODUCER, pith__str_of(m->producer));
     if (m->producer_version)
         put_text(out, MODEL_PRODUCER_VERSION, pith__str_of(m->producer_version));
+    put_about(out, m, MODEL_DOMAIN, MODEL_DOC);
     pith__wire_put_message(out, MODEL_GRAPH, write_graph, &(put_graph){ w, m->graph });
     for (size_t i = 0; i < m->opset_count; i++)
         pith__wire_put_message(out, MODEL_OPSET, write_opset, &m->opsets[i]);
+    put_about(out, m, MODEL_METADATA, MODEL_METADATA);
 }
 
 /* ---- files ---- */

@@ -4,13 +4,39 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "models/model.h"
+#include "models/open/reader.h"
 
 pith_str pith__model_reason(const pith_model *m, const char *message) {
     const size_t n = m->dir.data ? m->dir.size : 0;
     const bool within = n && !strncmp(message, m->dir.data, n);
     if (within && message[n] == '/') return pith__str_of(message + n + 1);
     return pith__str_of(within && !strncmp(message + n, ": ", 2) ? message + n + 2 : message);
+}
+
+pith_str pith__model_about(const pith_model *m) {
+    const pith_str section = m->compiled.sections[PITH_SECTION_INFO];
+    if (m->compiled.writer) return section.data ? section : PITH_STR("");
+    return !strcmp(m->reader->name, "onnx") ? m->source_bytes : PITH_STR("");
+}
+
+pith_status pith__model_name_dims(pith_port *port, pith_model *m, const pith__type *declared,
+                                  pith_error *err) {
+    const size_t count = port->rank > 0 ? (size_t)port->rank : 0;
+    const char **names = pith__arena_array(&m->arena, count, sizeof *names);
+    if (!names) return pith__fail_memory(err, count * sizeof *names);
+    for (size_t d = 0; d < count; d++) {
+        const int32_t symbol = (size_t)declared->rank == count
+                                   ? pith__dim_symbol_index(m->graph->dims, declared->dims[d])
+                                   : -1;
+        const pith_str name =
+            symbol < 0 ? PITH_STR("") : pith__dims_symbol_name(m->graph->dims, symbol);
+        /* such as "ids[1]" and "3@1": names that inference made */
+        const bool made = memchr(name.data, '[', name.size) || memchr(name.data, '@', name.size);
+        names[d] = made ? "" : pith__arena_str(&m->arena, name).data;
+        if (!names[d]) return pith__fail_memory(err, 1);
+    }
+    port->dim_names = names;
+    return PITH_OK;
 }
 
 pith_status pith__model_make_ports(pith_port **ports, pith_model *m, pith__value *const *values,
@@ -45,6 +71,7 @@ pith_status pith__model_make_ports(pith_port **ports, pith_model *m, pith__value
         port->item_dtype = declared->item_dtype;
         port->optional = v->kind == PITH_VALUE_INPUT && v->type.data;
         if (!port->name || !port->shape) return pith__fail_memory(err, v->name.size);
+        PITH_TRY(pith__model_name_dims(port, m, declared, err));
     }
     return PITH_OK;
 }

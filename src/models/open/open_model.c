@@ -39,8 +39,11 @@ enum { PRESSURE_PERCENT = 80 };
  * memory last. */
 void pith__model_destroy(pith_model *m) {
     pith_allocator host = m->account.host;
+    pith__kept_sessions *kept = atomic_load_explicit(&m->kept_sessions, memory_order_acquire);
+    if (kept) kept->close(kept, m);
     if (m->close_pictures) m->close_pictures(m);
     if (m->close_detection) m->close_detection(m);
+    if (m->close_info) m->close_info(m);
     if (m->texts) m->texts->close(m);
     pith__program_close(&m->program);
     pith__arena_free(&m->program_arena);
@@ -51,6 +54,19 @@ void pith__model_destroy(pith_model *m) {
     pthread_mutex_destroy(&m->busy.lock);
     pith__account_end(&m->account);
     pith__memory_free(&host, m);
+}
+
+void pith__model_keep(const pith_model *model) {
+    pith_model *m = (pith_model *)(uintptr_t)model;
+    atomic_fetch_add_explicit(&m->references, 1, memory_order_relaxed);
+}
+
+/* What other threads did with the model before they gave up their references has happened when it
+ * is destroyed. */
+void pith__model_release(const pith_model *model) {
+    pith_model *m = (pith_model *)(uintptr_t)model;
+    if (atomic_fetch_sub_explicit(&m->references, 1, memory_order_acq_rel) == 1)
+        pith__model_destroy(m);
 }
 
 static pith_status check_range(const char *name, int64_t value, int64_t min, int64_t max,
@@ -105,6 +121,7 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     pith_model *m = pith__memory_alloc(allocator, sizeof *m, 64);
     if (!m) return pith__fail_memory(err, sizeof *m);
     *m = (pith_model){ .options = options };
+    atomic_init(&m->references, 1);
     pith__account_init(&m->account, allocator, options.memory_limit,
                        PITH_MEMORY_COST(sizeof *m, 64));
     pthread_mutex_t *locks[] = { &m->lock, &m->view_lock, &m->busy.lock };

@@ -11,6 +11,8 @@
 #include "models/open/open_model.h"
 #include "models/save/save_heads.h"
 #include "models/save/save_model.h"
+
+#include "formats/onnx/info_read.h"
 #include "models/save/save_pictures.h"
 #include "models/save/save_settings.h"
 #include "models/save/save_words.h"
@@ -97,7 +99,10 @@ static pith_status add_model(saver *s, const pith_model *m) {
         PITH_TRY(pith__save_words_write(&words, &s->weights, &m->word_model, s->err));
     PITH_TRY(add_bytes(s, PITH_SECTION_WORDS, &words));
     PITH_TRY(pith__save_pictures_write(&pictures, m, s->err));
-    return add_bytes(s, PITH_SECTION_PICTURES, &pictures);
+    PITH_TRY(add_bytes(s, PITH_SECTION_PICTURES, &pictures));
+    pith_str info;
+    PITH_TRY(pith__onnx_info_extract(&info, pith__model_about(m), &s->arena, s->err));
+    return info.size ? add_section(s, PITH_SECTION_INFO, info.data, info.size) : PITH_OK;
 }
 
 static int saver_route_of(const saver *s, pith_str route) {

@@ -454,6 +454,13 @@ static void read_report(pith__bytes_in *in, pith_model *m) {
     }
 }
 
+static pith_status name_ports(pith_model *m, pith_port *ports, pith__value *const *values,
+                              size_t count, pith_error *err) {
+    for (size_t i = 0; i < count; i++)
+        PITH_TRY(pith__model_name_dims(&ports[i], m, &values[i]->type, err));
+    return PITH_OK;
+}
+
 pith_status pith__save_settings_read(pith_model *m, pith_str section, pith_error *err) {
     pith__bytes_in in = { .bytes = section, .what = "model", .err = err };
     save_read_modules(&m->modules, &in, &m->arena);
@@ -477,6 +484,10 @@ pith_status pith__save_settings_read(pith_model *m, pith_str section, pith_error
         pith__bytes_fail(&in, "an error without a reason, or a reason without an error");
     m->inputs = save_read_ports(&in, &m->arena, m->graph->input_count);
     m->outputs = save_read_ports(&in, &m->arena, m->graph->output_count);
+    if (!in.status)
+        in.status = name_ports(m, m->inputs, m->graph->inputs, m->graph->input_count, err);
+    if (!in.status)
+        in.status = name_ports(m, m->outputs, m->graph->outputs, m->graph->output_count, err);
     read_report(&in, m);
     return pith__bytes_end(&in);
 }

@@ -10,10 +10,12 @@
 #include "base/caller_options.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/left_out_pieces.h"
 #include "base/os/clock.h"
 #include "base/os/cpu.h"
 #include "base/os/threads.h"
 #include "base/text_out.h"
+#include "engine/exec/output_subsets.h"
 #include "engine/exec/output_target.h"
 #include "engine/exec/profile.h"
 #include "models/open/reader.h"
@@ -21,6 +23,7 @@
 
 struct pith_session {
     const pith_model *model;
+    bool holds; /* a reference to the model */
     pith__runner runner;
     pith__second_plan
         *second_plan; /* for inputs with a default that are fed another value; made when first
@@ -32,6 +35,9 @@ struct pith_session {
     size_t target_count;       /* that are bound */
     bool *warned;              /* by input: that its declared shape is wrong */
     bool *open;                /* by input: it has been fed another value than its default */
+    pith_tensor *results;      /* of a run of some outputs, in the graph's order */
+    size_t *order;             /* of the outputs that are asked for: their places in the graph */
+    bool *wanted;              /* by output */
     bool apart;                /* axes that share a symbol have been given different sizes */
 };
 
@@ -44,16 +50,20 @@ pith_status pith__model_create_session(pith_session **session, const pith_model 
     size_t count = model->graph->input_count; /* the graph holds as many pointers already */
     size_t outputs = model->graph->output_count;
     size_t symbols = pith__dims_symbol_count(model->graph->dims);
-    size_t bytes = sizeof(pith_session) + (2 * count + outputs) * sizeof(pith_tensor) +
-                   2 * count * sizeof(bool) + symbols * sizeof(pith__named_size);
+    size_t bytes = sizeof(pith_session) + 2 * (count + outputs) * sizeof(pith_tensor) +
+                   (2 * count + outputs) * sizeof(bool) + symbols * sizeof(pith__named_size) +
+                   outputs * sizeof(size_t);
     pith_session *s = pith__memory_alloc(&model->account.allocator, bytes, 64);
     if (!s) return pith__account_explain(&model->account, pith__fail_memory(err, bytes), err);
     *s = (pith_session){ .model = model, .inputs = (pith_tensor *)(s + 1) };
     s->bound_inputs = s->inputs + count;
     s->targets = s->bound_inputs + count;
-    s->sizes.items = (pith__named_size *)(s->targets + outputs);
-    s->warned = (bool *)(s->sizes.items + symbols);
+    s->results = s->targets + outputs;
+    s->sizes.items = (pith__named_size *)(s->results + outputs);
+    s->order = (size_t *)(s->sizes.items + symbols);
+    s->warned = (bool *)(s->order + outputs);
     s->open = s->warned + count;
+    s->wanted = s->open + count;
     memset(s->inputs, 0, bytes - sizeof *s);
     pith__executor_options options = pith__model_executor_options(model);
     status = pith__runner_create(&s->runner, program, &options, err);
@@ -64,12 +74,23 @@ pith_status pith__model_create_session(pith_session **session, const pith_model 
     return pith__account_explain(&model->account, status, err);
 }
 
+pith_status pith__model_open_session(pith_session **session, const pith_model *model,
+                                     pith_error *err) {
+    PITH_TRY(pith__model_create_session(session, model, err));
+    (*session)->holds = true;
+    pith__model_keep(model);
+    return PITH_OK;
+}
+
 void pith__model_destroy_session(pith_session *session) {
     if (!session) return;
+    const pith_model *model = session->model;
+    const bool held = session->holds;
     if (session->second_plan)
         session->model->reader->stages->second_plan->destroy(session->second_plan);
     pith__runner_destroy(&session->runner);
-    pith__memory_free(&session->model->account.allocator, session);
+    pith__memory_free(&model->account.allocator, session);
+    if (held) pith__model_release(model);
 }
 
 /* "name float32 [batch, 3], …" of ports, into buffer. */
@@ -174,10 +195,32 @@ static bool note_needs(pith_session *s, bool *apart) {
     return fed || *apart;
 }
 
+static pith_status find_output(size_t *index, const void *model, const char *name,
+                               pith_error *err) {
+    const pith_model *m = model;
+    size_t count = m->graph->output_count, i = 0;
+    char list[700];
+    while (i < count && strcmp(m->outputs[i].name, name)) i++;
+    *index = i;
+    if (i < count) return PITH_OK;
+    return pith__fail(err, PITH_ERR_ARGUMENT, "the model has no output '%s'; it has %s", name,
+                      list_ports(list, sizeof list, m->outputs, count, NULL));
+}
+
+/* Fills s->wanted and s->order. */
+static pith_status take_wanted(pith_session *s, const pith_run_options *o, pith_error *err) {
+    const pith__subsets_part *part = pith__part_find("subsets");
+    const pith__asked_outputs asked = { o->output_names, o->output_count, find_output, s->model };
+    memset(s->wanted, 0, s->model->graph->output_count * sizeof *s->wanted);
+    if (part) return part->read(s->wanted, s->order, &asked, err);
+    PITH_TRY(pith__piece_check_for("parts", PITH_STR("subsets"), "output_names", err));
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, "this build does not run some of the outputs");
+}
+
 /* On the model's plan, or on the session's own where that one takes something for granted that the
  * inputs contradict. */
-static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads, pith__stop *stop,
-                             pith__lane *lane, pith_error *err) {
+static pith_status run_taken(pith_session *s, pith_tensor *outputs, const bool *wanted, int threads,
+                             pith__stop *stop, pith__lane *lane, pith_error *err) {
     const pith_model *m = s->model;
     bool apart = false, own = !m->runtime->as_written && note_needs(s, &apart);
     const pith__second_plan_functions *f = m->reader->stages->second_plan;
@@ -196,8 +239,8 @@ static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads,
     pith__runner runner = own ? f->ready(s->second_plan, s->inputs) : s->runner;
     pith__runner_trace(&runner, pith__lane_trace(lane), lane);
     const pith_tensor *targets = s->target_count ? s->targets : NULL;
-    pith_status status =
-        pith__runner_run_into(&runner, outputs, targets, m->graph, s->inputs, threads, stop, err);
+    pith_status status = pith__runner_run_into(&runner, outputs, targets, wanted, m->graph,
+                                               s->inputs, threads, stop, err);
     bool may_be_sizes = apart && (status == PITH_ERR_ARGUMENT || status == PITH_ERR_RUN);
     if (!may_be_sizes) return status;
     return pith__fail_at(err, status, "%s: ", f->sizes_text(&s->sizes, m, text, sizeof text));
@@ -212,11 +255,18 @@ pith_status pith__model_run_session(pith_session *session, pith_tensor *outputs,
     PITH_TAKE_OPTIONS(o, options, err);
     PITH_TRY(pith__threads_check(o.call.threads, err));
     pith__stop own, *stop = pith__stop_begin(&own, &o.call);
+    const bool some = o.output_names || o.output_count;
+    if (some) PITH_TRY(take_wanted(session, &o, err));
+    const bool all = !some || o.output_count == session->model->graph->output_count;
     PITH_TRY(take_inputs(session, names, inputs, input_count, err));
     int threads = pith__threads_count(o.call.threads);
     pith__lane *lane = pith__profile_lane(o.call.profile);
     uint64_t begin = pith__lane_now(lane), began = pith__clock_ns();
-    pith_status status = run_taken(session, outputs, threads, stop, lane, err);
+    pith_status status = run_taken(session, some ? session->results : outputs,
+                                   all ? NULL : session->wanted, threads, stop, lane, err);
+    if (some && !status)
+        for (size_t i = 0; i < o.output_count; i++)
+            outputs[i] = session->results[session->order[i]];
     pith__count((pith__counters *)&session->model->account.counters, PITH_COUNT_run_ns,
                 pith__clock_ns() - began);
     pith__lane_phase(lane, "run", begin, -1);
@@ -270,13 +320,8 @@ static pith_status check_target(const pith_session *s, size_t output, const pith
 /* An output is bound until it is unbound, over any number of runs. */
 pith_status pith__model_bind_session_output(pith_session *s, const char *name,
                                             const pith_tensor *tensor, pith_error *err) {
-    const pith_model *m = s->model;
-    size_t count = m->graph->output_count, i = 0;
-    char list[700];
-    while (i < count && strcmp(m->outputs[i].name, name)) i++;
-    if (i == count)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the model has no output '%s'; it has %s", name,
-                          list_ports(list, sizeof list, m->outputs, count, NULL));
+    size_t i;
+    PITH_TRY(find_output(&i, s->model, name, err));
     if (tensor) PITH_TRY(check_target(s, i, tensor, err));
     s->target_count = s->target_count - (s->targets[i].data != NULL) + (tensor != NULL);
     s->targets[i] = tensor ? *tensor : (pith_tensor){ .data = NULL };

@@ -7,6 +7,9 @@
 
 pith_status pith__model_create_session(pith_session **session, const pith_model *model,
                                        pith_error *err);
+/* The same, with a reference to the model. */
+pith_status pith__model_open_session(pith_session **session, const pith_model *model,
+                                     pith_error *err);
 void pith__model_destroy_session(pith_session *session);
 pith_status pith__model_run_session(pith_session *session, pith_tensor *outputs,
                                     const char *const *names, const pith_tensor *inputs,

@@ -80,11 +80,13 @@ pith_status pith__model_create_pool(pith_session_pool **pool, const pith_model *
                               .idle = (idle_session *)(p + 1) };
     p->end = &p->first;
     pith_status status = pool_make_lock(p, err);
-    if (status)
+    if (status) {
         pith__memory_free(&model->account.allocator, p);
-    else
-        *pool = p;
-    return status;
+        return status;
+    }
+    pith__model_keep(model);
+    *pool = p;
+    return PITH_OK;
 }
 
 void pith__model_destroy_pool(pith_session_pool *p) {
@@ -92,7 +94,9 @@ void pith__model_destroy_pool(pith_session_pool *p) {
     pith__model_trim_pool(p);
     pthread_condattr_destroy(&p->monotonic);
     pthread_mutex_destroy(&p->lock);
-    pith__memory_free(&p->model->account.allocator, p);
+    const pith_model *model = p->model;
+    pith__memory_free(&model->account.allocator, p);
+    pith__model_release(model);
 }
 
 /* ---- with the lock held ---- */
