@@ -1,6 +1,5 @@
 /* api_model.c - the public functions of pith/model.h. */
 #include "api/entry.h"
-#include "models/describe/compare_graphs.h"
 #include "models/describe/describe.h"
 #include "models/hub/hub.h"
 #include "models/open/open_model.h"
@@ -20,11 +19,6 @@ void pith_model_trim(const pith_model *model) {
     pith__text_views_trim(model);
     if (model->tokenizer) pith__tokenizer_trim(model->tokenizer);
     pith__account_trim(&model->account.allocator);
-}
-
-pith_status pith_model_check_fusions(size_t *findings, const char *path,
-                                     const pith_check_options *options, pith_error *err) {
-    PITH_ENTRY(pith__compare_graphs(findings, path, options, err));
 }
 
 pith_status pith_model_save(const pith_model *model, const pith_writer *writer, pith_error *err) {
@@ -49,10 +43,6 @@ const char *pith_model_route_name(const pith_model *model, size_t index) {
 pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options *options,
                                  pith_error *err) {
     PITH_ENTRY(pith__model_round(model, options, err));
-}
-
-pith_status pith_model_verify(const char *path, pith_error *err) {
-    PITH_ENTRY(pith__model_verify_file(path, err));
 }
 
 pith_status pith_model_describe(const pith_model *model, pith_description form,
