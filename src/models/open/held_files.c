@@ -77,14 +77,30 @@ static pith_status held_read(const pith__held_files *f, pith__held_entry *e, pit
                       e->path);
 }
 
+/* Whether the folder of a path was listed, and without it: what was added later is not there. */
+static bool held_is_new(const pith__held_files *f, const char *path) {
+    const char *slash = strrchr(path, '/');
+    const size_t n = slash ? (size_t)(slash - path) : 0;
+    if (!n || slash[1] == '.') return false;
+    for (const pith__held_entry *e = f->entries; e; e = e->next) {
+        size_t length = strlen(e->path);
+        while (length > 1 && e->path[length - 1] == '/') length--;
+        if (!e->names || length != n || memcmp(e->path, path, n) != 0) continue;
+        for (size_t i = 0; i < e->name_count; i++)
+            if (pith__str_is(e->names[i], slash + 1)) return false;
+        return true;
+    }
+    return false;
+}
+
 /* The file of a path, mapped already unless files are read. Errors are those of the system, and
  * are not kept. */
 static pith_status held_look(pith__held_entry **entry, pith__held_files *f, const char *path,
                              pith_error *err) {
-    bool there;
+    bool there = false;
     *entry = held_find(f, path);
     if (*entry) return PITH_OK;
-    PITH_TRY(pith__file_there(&there, path, NULL, err));
+    if (!held_is_new(f, path)) PITH_TRY(pith__file_there(&there, path, NULL, err));
     PITH_TRY(held_add(entry, f, there ? HELD_FILE : HELD_NOTHING, path, err));
     if (!there || f->copy || (*entry)->owner) return PITH_OK;
     return held_read(f, *entry, err);
@@ -96,7 +112,7 @@ static pith_status held_open_locked(pith__held_files *f, pith__file *file, const
                                     pith_error *err) {
     pith__held_entry *e = held_find(f, path);
     struct stat now;
-    if (!e && (stat(path, &now) || !S_ISREG(now.st_mode))) {
+    if (!e && !held_is_new(f, path) && (stat(path, &now) || !S_ISREG(now.st_mode))) {
         /* No file: the error is that of opening it. */
         pith__file none;
         PITH_TRY(pith__file_open(&none, path, false, f->arena->allocator, err));
@@ -139,7 +155,10 @@ static bool held_is_dir(pith__held *held, const char *path) {
     pith__held_files *f = held_of(held);
     pthread_mutex_lock(&f->lock);
     pith__held_entry *e = held_find(f, path);
-    if (!e && pith__dir_exists(path)) held_add(&e, f, HELD_DIRECTORY, path, NULL);
+    struct stat now;
+    const bool gone = !e && (held_is_new(f, path) || (lstat(path, &now) && errno == ENOENT));
+    if (gone || (!e && pith__dir_exists(path)))
+        held_add(&e, f, gone ? HELD_NOTHING : HELD_DIRECTORY, path, NULL);
     pthread_mutex_unlock(&f->lock);
     return e && e->kind == HELD_DIRECTORY;
 }
@@ -246,7 +265,7 @@ static pith_status held_add_folder(pith__held_files *f, const char *folder, int 
             PITH_TRY(held_take(f, path.data, err));
         else if (depth < HELD_DEPTH)
             PITH_TRY(held_add_folder(f, path.data, depth + 1, stop, told, err));
-        pith__progress_tell(told, "files", f->count, 0);
+        if (!depth) pith__progress_tell(told, "files", i + 1, count);
     }
     return PITH_OK;
 }

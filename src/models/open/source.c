@@ -101,7 +101,6 @@ static pith_status source_find(pith_source *s, const pith_source_options *o, pit
     open.route = s->route;
     open.memory_limit = s->memory_limit;
     open.call.allocator = o->call.allocator;
-    open.call.log = o->call.log;
     origin.held = &s->files.held;
     PITH_TRY(pith__model_identify(&m, &origin, &open, source_identify, stop, err));
     s->info.directory = m->dir.data && m->dir.data == m->path.data;
@@ -169,6 +168,8 @@ pith_status pith__model_source_open(pith_source **source, const char *path, pith
     s->files.held.release = source_release;
     atomic_init(&s->users, 1);
     pith_status status = source_fill(s, path, &o, err);
+    /* What was refused may have been taken for a path that is not there. */
+    if (atomic_load(&s->account.refused)) status = PITH_OK;
     status = pith__account_settle(&s->account, status, err);
     if (status) {
         pith__model_source_close(s);
