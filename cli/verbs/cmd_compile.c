@@ -162,8 +162,7 @@ static int compile_check(const char *path, bool as_json, bool quiet) {
                        !pith_source_verify(source, NULL, &err) &&
                        !pith_model_open_source(&model, source, &options, &err);
     pith_source_close(source);
-    if (!opens)
-        return fail(c, "%s was written but cannot be used: %s", path, err.message);
+    if (!opens) return fail(c, "%s was written but cannot be used: %s", path, err.message);
     const pith_writer writer = bytes_writer(&text);
     pith_status status = pith_model_describe(model, PITH_DESCRIBE_JSON, &writer, &err);
     pith_model_close(model);

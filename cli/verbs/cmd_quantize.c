@@ -290,7 +290,9 @@ static int quantize_take(const command *c, quantize_settings *s) {
 
 static int quantize_run(int argc, char **argv) {
     const command *c = &command_quantize;
-    quantize_settings s = { .rows = -1, .from = PITH_SOURCE_OPTIONS_INIT, .to = PITH_QUANTIZE_MODEL_OPTIONS_INIT };
+    quantize_settings s = { .rows = -1,
+                            .from = PITH_SOURCE_OPTIONS_INIT,
+                            .to = PITH_QUANTIZE_MODEL_OPTIONS_INIT };
     string_list rest = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &rest);
     if (code < 0) code = take_model(c, &s.model, &rest);

@@ -764,9 +764,8 @@ class Source {
                               const pith_source_options &o = options<pith_source_options>()) {
         Source made;
         pith_source *handle = nullptr;
-        detail::attempt([&](pith_error *err) {
-            return pith_source_open_memory(&handle, data, size, &o, err);
-        });
+        detail::attempt(
+            [&](pith_error *err) { return pith_source_open_memory(&handle, data, size, &o, err); });
         made.handle_.reset(handle);
         return made;
     }
@@ -783,48 +782,44 @@ class Source {
     }
     /* A model as the bytes of an ONNX file: see pith_source_export. o.data_name must be NULL. */
     std::string export_onnx(const pith_export_options &o = options<pith_export_options>(),
-                                   pith_export_report *report = nullptr) const {
+                            pith_export_report *report = nullptr) const {
         return written(pith_source_export, o, report);
     }
     /* data: takes the second file, whose name is o.data_name. */
-    void export_onnx(Writer &to,
-                            const pith_export_options &o = options<pith_export_options>(),
-                            pith_export_report *report = nullptr, Writer *data = nullptr) const {
+    void export_onnx(Writer &to, const pith_export_options &o = options<pith_export_options>(),
+                     pith_export_report *report = nullptr, Writer *data = nullptr) const {
         write(pith_source_export, to, o, report, data);
     }
     /* The same with weights of few bits: see pith_source_quantize. */
     std::string quantize_onnx(
-         const pith_quantize_model_options &o = options<pith_quantize_model_options>(),
+        const pith_quantize_model_options &o = options<pith_quantize_model_options>(),
         pith_quantize_model_report *report = nullptr) const {
         return written(pith_source_quantize, o, report);
     }
     void quantize_onnx(
-        Writer &to,
-        const pith_quantize_model_options &o = options<pith_quantize_model_options>(),
+        Writer &to, const pith_quantize_model_options &o = options<pith_quantize_model_options>(),
         pith_quantize_model_report *report = nullptr, Writer *data = nullptr) const {
         write(pith_source_quantize, to, o, report, data);
     }
     /* The same with fewer and faster operators: see pith_source_optimize. */
-    std::string optimize_onnx(
-         const pith_optimize_options &o = options<pith_optimize_options>(),
-        pith_optimize_report *report = nullptr) const {
+    std::string optimize_onnx(const pith_optimize_options &o = options<pith_optimize_options>(),
+                              pith_optimize_report *report = nullptr) const {
         return written(pith_source_optimize, o, report);
     }
     void optimize_onnx(Writer &to,
-                              const pith_optimize_options &o = options<pith_optimize_options>(),
-                              pith_optimize_report *report = nullptr, Writer *data = nullptr) const {
+                       const pith_optimize_options &o = options<pith_optimize_options>(),
+                       pith_optimize_report *report = nullptr, Writer *data = nullptr) const {
         write(pith_source_optimize, to, o, report, data);
     }
     /* An ONNX file as text, or text as an ONNX file: see pith_source_convert. */
-    void convert(Writer &to,
-                        const pith_convert_options &o = options<pith_convert_options>(),
-                        pith_convert_report *report = nullptr) const {
+    void convert(Writer &to, const pith_convert_options &o = options<pith_convert_options>(),
+                 pith_convert_report *report = nullptr) const {
         detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
             return pith_source_convert(get(), &o, writer, report, err);
         });
     }
     std::string convert(const pith_convert_options &o = options<pith_convert_options>(),
-                               pith_convert_report *report = nullptr) const {
+                        pith_convert_report *report = nullptr) const {
         std::string bytes;
         Writer to(bytes);
         convert(to, o, report);
@@ -833,16 +828,15 @@ class Source {
     /* The number of optimisation levels whose results differ from the model as written. */
     std::size_t check_fusions(const pith_check_options &o = options<pith_check_options>()) const {
         std::size_t findings = 0;
-        detail::attempt([&](pith_error *err) {
-            return pith_source_check_fusions(&findings, get(), &o, err);
-        });
+        detail::attempt(
+            [&](pith_error *err) { return pith_source_check_fusions(&findings, get(), &o, err); });
         return findings;
     }
 
   private:
     template <typename Function, typename Options, typename Report>
-    void write(Function *function, Writer &to, const Options &o,
-                      Report *report, Writer *data) const {
+    void write(Function *function, Writer &to, const Options &o, Report *report,
+               Writer *data) const {
         pith_error err = detail::no_error();
         const pith_status status =
             function(get(), &o, to.get(), data ? data->get() : nullptr, report, &err);
@@ -851,8 +845,7 @@ class Source {
         detail::check(status, err);
     }
     template <typename Function, typename Options, typename Report>
-    std::string written(Function *function, const Options &o,
-                               Report *report) const {
+    std::string written(Function *function, const Options &o, Report *report) const {
         std::string bytes;
         Writer to(bytes);
         write(function, to, o, report, nullptr);
@@ -1113,6 +1106,7 @@ class Model {
     void calibrate(const pith_calibrate_options &o = options<pith_calibrate_options>()) {
         detail::attempt([&](pith_error *err) { return pith_model_calibrate(get(), &o, err); });
     }
+
   private:
     Vectors scores(const Texts &texts, const pith_str *pairs, const pith_score_options &o) const {
         Vectors all(texts.size(), pith_label_count(get()));

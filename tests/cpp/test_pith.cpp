@@ -190,8 +190,7 @@ void test_written() {
     pith::Model from_file = pith::Model::from_memory(file.data(), file.size());
     pith::Model from_small = pith::Model::from_memory(small.data(), small.size());
     pith_optimize_report fused = PITH_OPTIMIZE_REPORT_INIT;
-    const std::string fast =
-        source.optimize_onnx(pith::options<pith_optimize_options>(), &fused);
+    const std::string fast = source.optimize_onnx(pith::options<pith_optimize_options>(), &fused);
     CHECK(fused.model_bytes == fast.size() && fused.fusions > 10 &&
           fused.nodes < fused.nodes_before);
     const std::string text =

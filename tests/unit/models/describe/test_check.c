@@ -150,13 +150,18 @@ static void test_refusals(void **state) {
     size_t findings;
     pith_check_options options = PITH_CHECK_OPTIONS_INIT;
     options.runs = -1;
-    assert_int_equal(WITH_SOURCE(BERT, 0, pith_source_check_fusions(&findings, source, &options, &err)), PITH_ERR_ARGUMENT);
+    assert_int_equal(
+        WITH_SOURCE(BERT, 0, pith_source_check_fusions(&findings, source, &options, &err)),
+        PITH_ERR_ARGUMENT);
     options.runs = 0;
-    assert_int_equal(WITH_SOURCE("/nowhere.onnx", 0, pith_source_check_fusions(&findings, source, &options, &err)),
+    assert_int_equal(WITH_SOURCE("/nowhere.onnx", 0,
+                                 pith_source_check_fusions(&findings, source, &options, &err)),
                      PITH_ERR_NOT_FOUND);
     const int stop = 1;
     options.call.cancel = &stop;
-    assert_int_equal(WITH_SOURCE(BERT, 0, pith_source_check_fusions(&findings, source, &options, &err)), PITH_ERR_CANCELLED);
+    assert_int_equal(
+        WITH_SOURCE(BERT, 0, pith_source_check_fusions(&findings, source, &options, &err)),
+        PITH_ERR_CANCELLED);
 }
 
 int main(void) {

@@ -235,9 +235,7 @@ static void refused_memory_is_told(void **state) {
             o.call.allocator = &allocator;
             status = pith_source_open(&source, DIR, &o, &err);
             if (status && status != PITH_ERR_MEMORY) fail_msg("request %ld: %s", n, err.message);
-            if (!status) {
-                pith_source_close(source);
-            }
+            if (!status) { pith_source_close(source); }
             assert_int_equal(atomic_load(&c.live), 0);
         }
         assert_true(n > 3);
@@ -265,8 +263,8 @@ static void large_files_are_noted(void **state) {
     pith__file_close(&file);
     assert_int_equal(truncate(large, (18 << 20)), 0);
     assert_int_equal(held.held.open(&held.held, &file, large, &err), PITH_ERR_IO);
-    assert_string_equal(err.message, DIR
-                        "/model.onnx: the file has changed since the source was opened");
+    assert_string_equal(err.message,
+                        DIR "/model.onnx: the file has changed since the source was opened");
     unlink(large);
     assert_int_equal(held.held.open(&held.held, &file, large, &err), PITH_ERR_IO);
     assert_string_equal(err.message, DIR "/model.onnx: the file is gone, which was there when the "
