@@ -50,6 +50,7 @@ static pith_status held_add(pith__held_entry **entry, pith__held_files *f, held_
         e->real = pith__arena_str(f->arena, pith__str_of(real)).data;
         if (!e->real) return pith__fail_memory(err, strlen(real));
         e->owner = held_find(f, e->real);
+        if (e->owner && e->owner->kind != kind) e->owner = NULL;
     }
     f->entries = e;
     f->count++;

@@ -12,7 +12,7 @@ static void path_close(pith_model *m) { pith__files_close(&m->files); }
 static pith_status path_open(pith_model *m, const pith__origin *origin, pith_error *err) {
     const char *name = origin->path;
     m->close_files = path_close;
-    if (origin->held) {
+    if (m->account.files) { /* a path of a source was found before */
         m->path = pith__arena_str(&m->arena, pith__str_of(name));
         if (!m->path.data) return pith__fail_memory(err, strlen(name));
     } else {
