@@ -30,9 +30,9 @@ enum {
                                    pith_source_convert take */
 };
 
-/* Of the context, progress tells of "files" (of the directory, with folders as one), the three ways to
- * end a call have an effect, and the allocator is that of the source. Warnings are told by the calls on the
- * source. */
+/* Of the context, progress tells of "files" (of the directory, with folders as one), the three ways
+ * to end a call have an effect, and the allocator is that of the source. Warnings are told by the
+ * calls on the source. */
 typedef struct pith_source_options {
     pith_call call;
     uint32_t flags;         /* PITH_OPEN_COPY and PITH_SOURCE_FILE, or 0. With PITH_OPEN_COPY the

@@ -104,10 +104,9 @@ pith_status pith__file_open(pith__file *file, const char *path, bool copy,
 }
 
 void pith__file_close(pith__file *file) {
-    if (file->held) {
-    } else if (file->mapped)
+    if (file->mapped && !file->held)
         munmap((void *)(uintptr_t)file->data, file->size);
-    else if (file->data && file->data != nothing)
+    else if (!file->held && file->data && file->data != nothing)
         pith__memory_free(file->allocator, (void *)(uintptr_t)file->data);
     *file = (pith__file){ 0 };
 }

@@ -16,9 +16,9 @@ typedef struct pith__file {
     const char *path; /* set by pith__files_open */
 } pith__file;
 
-/* Files as they were when they were first asked for: what a source holds (models/open/source.h). The
- * functions below that are given an allocator, or an arena, whose account has one of these ask it in
- * place of the system. Thread-safe. */
+/* Files as they were when they were first asked for: what a source holds (models/open/source.h).
+ * The functions below that are given an allocator, or an arena, whose account has one of these ask
+ * it in place of the system. Thread-safe. */
 typedef struct pith__held pith__held;
 struct pith__held {
     pith_status (*open)(pith__held *held, pith__file *file, const char *path, pith_error *err);

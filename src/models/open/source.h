@@ -18,8 +18,8 @@ struct pith_source {
     pith_source_info info;
 };
 
-/* The implementations of pith_source_open, pith_source_open_memory and pith_source_close. The caller
- * has set the floating-point mode, here and below. */
+/* The implementations of pith_source_open, pith_source_open_memory and pith_source_close. The
+ * caller has set the floating-point mode, here and below. */
 pith_status pith__model_source_open(pith_source **source, const char *path, pith_str bytes,
                                     const pith_source_options *options, pith_error *err);
 void pith__model_source_close(pith_source *source);

@@ -60,7 +60,7 @@ static void spoil(void) {
 
 static void clear(void) {
     static const char *const all[] = { "/config.json", "/model.safetensors", "/model.onnx",
-                                       "/onnx/model.onnx" };
+                                       "/onnx/model.onnx", "/model.onnx.data" };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         char path[600];
         snprintf(path, sizeof path, DIR "%s", all[i]);
@@ -131,6 +131,71 @@ static void replaced_files_have_no_effect(void **state) {
         pith_session_destroy(session);
         pith_model_close(model);
     }
+}
+
+/* External data is held from the start, and so are a tokenizer and modules. */
+static void second_files_are_held(void **state) {
+    (void)state;
+    static const char *const external = PITH_TEST_DATA
+        "/models/bert-base-script14-eager-external/model.onnx";
+    static const char *const chain = PITH_TEST_DATA "/modules/chain";
+    static const char *const parts[] = {
+        "tokenizer.json",       "tokenizer_config.json",   "sentence_bert_config.json",
+        "modules.json",         "config.json",             "model.safetensors",
+        "1_Pooling/config.json", "2_LayerNorm/config.json", "2_LayerNorm/model.safetensors",
+        "3_Dropout/config.json", "4_Normalize/config.json", "5_Dense/config.json",
+        "5_Dense/model.safetensors", "6_LayerNorm/config.json", "6_LayerNorm/model.safetensors",
+        "7_Dropout/config.json", "config_sentence_transformers.json"
+    };
+    enum { PARTS = sizeof parts / sizeof *parts };
+    const pith_str text = { "a cat sat", 9 };
+    float wanted[256], got[256];
+    char to[600], from[600];
+    pith_model *model;
+    clear();
+    mkdir(DIR, 0777);
+    copy(DIR "/model.onnx", external);
+    snprintf(from, sizeof from, "%s.data", external);
+    copy(DIR "/model.onnx.data", from);
+    pith_source *source = opened(DIR "/model.onnx", 0);
+    put(DIR "/model.onnx.data", "new", 3);
+    if (pith_model_open_source(&model, source, NULL, &err)) fail_msg("%s", err.message);
+    pith_model_close(model);
+    unlink(DIR "/model.onnx.data");
+    if (pith_model_open_source(&model, source, NULL, &err)) fail_msg("%s", err.message);
+    pith_model_close(model);
+    pith_source_close(source);
+    source = opened(DIR "/model.onnx", 0);
+    assert_int_equal(pith_model_open_source(&model, source, NULL, &err), PITH_ERR_NOT_FOUND);
+    assert_non_null(strstr(err.message, "model.onnx.data\" is missing"));
+    pith_source_close(source);
+    clear();
+
+    mkdir(DIR "-chain", 0777);
+    for (int i = 0; i < PARTS; i++) {
+        snprintf(to, sizeof to, DIR "-chain/%s", parts[i]);
+        snprintf(from, sizeof from, "%s/%s", chain, parts[i]);
+        char *slash = strrchr(to, '/');
+        *slash = 0;
+        mkdir(to, 0777);
+        *slash = '/';
+        copy(to, from);
+    }
+    if (pith_model_open(&model, DIR "-chain", NULL, &err)) fail_msg("%s", err.message);
+    const size_t dim = pith_embed_dim(model, NULL);
+    assert_true(dim && dim <= 256);
+    assert_int_equal(pith_embed(wanted, model, &text, 1, NULL, &err), PITH_OK);
+    pith_model_close(model);
+    source = opened(DIR "-chain", 0);
+    for (int i = 0; i < PARTS; i++) {
+        snprintf(to, sizeof to, DIR "-chain/%s", parts[i]);
+        unlink(to);
+    }
+    if (pith_model_open_source(&model, source, NULL, &err)) fail_msg("%s", err.message);
+    pith_source_close(source);
+    assert_int_equal(pith_embed(got, model, &text, 1, NULL, &err), PITH_OK);
+    assert_memory_equal(wanted, got, dim * sizeof *got);
+    pith_model_close(model);
 }
 
 static void sources_tell_what_they_are(void **state) {
@@ -308,6 +373,7 @@ static void threads_share_a_source(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replaced_files_have_no_effect),
+        cmocka_unit_test(second_files_are_held),
         cmocka_unit_test(sources_tell_what_they_are),
         cmocka_unit_test(memory_is_a_source),
         cmocka_unit_test(faults_are_told),
