@@ -136,17 +136,26 @@ static void replaced_files_have_no_effect(void **state) {
 /* External data is held from the start, and so are a tokenizer and modules. */
 static void second_files_are_held(void **state) {
     (void)state;
-    static const char *const external = PITH_TEST_DATA
-        "/models/bert-base-script14-eager-external/model.onnx";
+    static const char *const external =
+        PITH_TEST_DATA "/models/bert-base-script14-eager-external/model.onnx";
     static const char *const chain = PITH_TEST_DATA "/modules/chain";
-    static const char *const parts[] = {
-        "tokenizer.json",       "tokenizer_config.json",   "sentence_bert_config.json",
-        "modules.json",         "config.json",             "model.safetensors",
-        "1_Pooling/config.json", "2_LayerNorm/config.json", "2_LayerNorm/model.safetensors",
-        "3_Dropout/config.json", "4_Normalize/config.json", "5_Dense/config.json",
-        "5_Dense/model.safetensors", "6_LayerNorm/config.json", "6_LayerNorm/model.safetensors",
-        "7_Dropout/config.json", "config_sentence_transformers.json"
-    };
+    static const char *const parts[] = { "tokenizer.json",
+                                         "tokenizer_config.json",
+                                         "sentence_bert_config.json",
+                                         "modules.json",
+                                         "config.json",
+                                         "model.safetensors",
+                                         "1_Pooling/config.json",
+                                         "2_LayerNorm/config.json",
+                                         "2_LayerNorm/model.safetensors",
+                                         "3_Dropout/config.json",
+                                         "4_Normalize/config.json",
+                                         "5_Dense/config.json",
+                                         "5_Dense/model.safetensors",
+                                         "6_LayerNorm/config.json",
+                                         "6_LayerNorm/model.safetensors",
+                                         "7_Dropout/config.json",
+                                         "config_sentence_transformers.json" };
     enum { PARTS = sizeof parts / sizeof *parts };
     const pith_str text = { "a cat sat", 9 };
     float wanted[256], got[256];
