@@ -52,8 +52,8 @@ typedef struct pith_export_report {
 #define PITH_EXPORT_REPORT_INIT PITH_SIZED_INIT(pith_export_report)
 
 /* Writes the network of a source, which is that of a directory or an ONNX file, as an ONNX file of
- * standard operators, and the operators of com.microsoft that it had. The same model and options give the
- * same bytes.
+ * standard operators, and the operators of com.microsoft that it had. The same model and options
+ * give the same bytes.
  *   - A compiled file (.pith) cannot be exported.
  *   - writer receives the file, data the second file, which comes first (NULL if data_name is
  *     NULL).

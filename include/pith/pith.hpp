@@ -741,8 +741,8 @@ class Encoded {
     detail::Handle<pith_encoded, pith_encoded_free> handle_;
 };
 
-/* A model that has been found and identified, and not planned: see pith/source.h. Models opened from
- * it keep what they need of it. */
+/* A model that has been found and identified, and not planned: see pith/source.h. Models opened
+ * from it keep what they need of it. */
 class Source {
   public:
     Source() = default;

@@ -9,8 +9,7 @@
  * has set the floating-point mode. */
 pith_status pith__model_write(const pith_model *const *models, size_t count,
                               const pith_writer *writer, pith_error *err);
-pith_status pith__model_verify(const pith_source *source, const pith_call *call,
-                               pith_error *err);
+pith_status pith__model_verify(const pith_source *source, const pith_call *call, pith_error *err);
 
 /* Fills a model from a compiled file: graphs, ports, modules, report. file must outlive the model.
  */
