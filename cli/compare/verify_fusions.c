@@ -66,7 +66,11 @@ int verify_fusions(const command *c, const string_list *models, const fusion_che
         pith_error err = PITH_ERROR_INIT;
         size_t findings = 0;
         report.model = models->items[i];
-        if (pith_model_check_fusions(&findings, report.model, &options, &err)) {
+        pith_source *source = NULL;
+        pith_status status = pith_source_open(&source, report.model, NULL, &err);
+        if (!status) status = pith_source_check_fusions(&findings, source, &options, &err);
+        pith_source_close(source);
+        if (status) {
             code = fusion_refused(&report, c, &err);
             failed++;
         } else if (findings) {

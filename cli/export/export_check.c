@@ -15,6 +15,7 @@ enum { CHECK_TEXTS = sizeof check_texts / sizeof *check_texts };
 
 typedef struct checked {
     const command *c;
+    const pith_source_options *from;
     const pith_export_options *options;
     pith_model *source, *made;
     pith_session *source_session, *made_session;
@@ -176,8 +177,8 @@ static int check_text(checked *k, const char *line) {
 
 static int check_open(checked *k, const char *path, const char *model) {
     pith_open_options o = PITH_OPEN_OPTIONS_INIT;
-    o.model_file = k->options->model_file;
-    o.route = k->options->route;
+    o.model_file = k->from->model_file;
+    o.route = k->from->route;
     if (pith_model_open(&k->source, model, &o, &k->err) ||
         pith_model_open(&k->made, path, NULL, &k->err) ||
         pith_session_create(&k->source_session, k->source, &k->err) ||
@@ -187,8 +188,8 @@ static int check_open(checked *k, const char *path, const char *model) {
 }
 
 int export_check(const command *c, double *worst, const char *path, const char *model,
-                 const pith_export_options *options) {
-    checked k = { .c = c, .options = options, .err = PITH_ERROR_INIT };
+                 const pith_source_options *from, const pith_export_options *options) {
+    checked k = { .c = c, .from = from, .options = options, .err = PITH_ERROR_INIT };
     int code = check_open(&k, path, model);
     if (!code && !pith_model_tokenizer(k.source)) code = -1;
     for (size_t i = 0; i < CHECK_TEXTS && !code; i++) code = check_text(&k, check_texts[i]);

@@ -29,6 +29,6 @@ int model_card_write(const model_card *card, const model_out *out);
 /* Runs a few texts through what was written and through the model, and adds the largest difference
  * as a fact. */
 int model_card_compare(model_card *card, const model_out *out, const char *model,
-                       const char *model_file, const char *route);
+                       const pith_source_options *from);
 
 #endif

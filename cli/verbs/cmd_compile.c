@@ -157,8 +157,12 @@ static int compile_check(const char *path, bool as_json, bool quiet) {
     pith_model *model;
     bytes text = { NULL, 0, 0 };
     options.flags = PITH_OPEN_DESCRIBE;
-    if (pith_model_verify(path, &err) || pith_model_open(&model, path, &options, &err))
-        return fail(c, "%s was written but cannot be used: %s", path, err.message);
+    pith_source *source = NULL;
+    const bool opens = !pith_source_open(&source, path, NULL, &err) &&
+                       !pith_source_verify(source, NULL, &err) &&
+                       !pith_model_open_source(&model, source, &options, &err);
+    pith_source_close(source);
+    if (!opens) return fail(c, "%s was written but cannot be used: %s", path, err.message);
     const pith_writer writer = bytes_writer(&text);
     pith_status status = pith_model_describe(model, PITH_DESCRIBE_JSON, &writer, &err);
     pith_model_close(model);

@@ -42,7 +42,12 @@ static int convert_file(const convert_settings *s, const char *path) {
     options.to = s->to;
     options.call.log = s->quiet ? NULL : &log;
     const pith_writer writer = { .write = convert_put, .user = &out };
-    pith_status status = pith_model_convert(path, &options, &writer, NULL, &err);
+    pith_source_options from = PITH_SOURCE_OPTIONS_INIT;
+    pith_source *source = NULL;
+    from.flags = PITH_SOURCE_FILE;
+    pith_status status = pith_source_open(&source, path, &from, &err);
+    if (!status) status = pith_source_convert(source, &options, &writer, NULL, &err);
+    pith_source_close(source);
     if (out.code) return out.code;
     int code = status && !(out.opened && out.file.error) ? fail(c, "%s: %s", path, err.message)
                                                          : EXIT_DONE;

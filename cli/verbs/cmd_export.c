@@ -18,6 +18,7 @@ typedef struct export_settings {
     int fuse;  /* index into "none|com.microsoft" */
     bool pool, int32_inputs, external, force, no_normalize, json, quiet;
     model_card card;
+    pith_source_options from;
     pith_export_options to;
 } export_settings;
 
@@ -83,10 +84,13 @@ static int export_model(const command *c, export_settings *s) {
     model_out_progress(&j.out, !s->quiet);
     s->to.data_name = model_out_data_name(&j.out);
     const pith_writer file = model_out_writer(&j.out), data = model_out_data_writer(&j.out);
-    pith_status status = pith_model_export(s->model, &s->to, &file, &data, &report, &err);
+    pith_source *source = NULL;
+    pith_status status = pith_source_open(&source, s->model, &s->from, &err);
+    if (!status) status = pith_source_export(source, &s->to, &file, &data, &report, &err);
+    pith_source_close(source);
     code = model_out_close(&j.out, status, &err);
     if (!code) code = model_out_small_files(&j.out, s->pool);
-    if (!code) code = export_check(c, &worst, j.out.path, s->model, &s->to);
+    if (!code) code = export_check(c, &worst, j.out.path, s->model, &s->from, &s->to);
     export_describe(s, &report, worst);
     if (!code) code = model_card_write(&s->card, &j.out);
     return code ? code : export_tell(&j, &report, worst);
@@ -95,7 +99,7 @@ static int export_model(const command *c, export_settings *s) {
 static int export_run(int argc, char **argv) {
     static const int32_t dtypes[] = { PITH_F32, PITH_F16, PITH_BF16 };
     const command *c = &command_export;
-    export_settings s = { .to = PITH_EXPORT_OPTIONS_INIT };
+    export_settings s = { .from = PITH_SOURCE_OPTIONS_INIT, .to = PITH_EXPORT_OPTIONS_INIT };
     string_list rest = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &rest);
     if (code >= 0) return code;
@@ -130,8 +134,8 @@ static const option options[] = {
     AT(external, external),
     AT(force, force),
     AT(card, card.wanted),
-    AT(model_file, to.model_file),
-    AT(route, to.route),
+    AT(model_file, from.model_file),
+    AT(route, from.route),
     OPTION_SECTION("pooling"),
     AT(pool, pool),
     AT(pooling_export, to.pooling),

@@ -16,6 +16,7 @@ typedef struct optimize_settings {
     bool standard, gpu, narrow_ports, free_shapes, external, force, json, quiet, verbose;
     string_list keep, inputs, outputs, shapes;
     model_card card;
+    pith_source_options from;
     pith_optimize_options to;
 } optimize_settings;
 
@@ -103,7 +104,7 @@ static int optimize_describe(optimize_settings *s, const model_out *out,
     if (s->inputs.count || s->outputs.count || s->narrow_ports)
         model_card_add(card, "compared with its source", "no: its inputs or outputs are others");
     else
-        code = model_card_compare(card, out, s->model, s->to.model_file, s->to.route);
+        code = model_card_compare(card, out, s->model, &s->from);
     return code ? code : model_card_write(card, out);
 }
 
@@ -120,7 +121,10 @@ static int optimize_model(const command *c, optimize_settings *s) {
     s->to.tell = optimize_hear;
     s->to.tell_user = &t;
     const pith_writer file = model_out_writer(&out), data = model_out_data_writer(&out);
-    pith_status status = pith_model_optimize(s->model, &s->to, &file, &data, &report, &err);
+    pith_source *source = NULL;
+    pith_status status = pith_source_open(&source, s->model, &s->from, &err);
+    if (!status) status = pith_source_optimize(source, &s->to, &file, &data, &report, &err);
+    pith_source_close(source);
     code = model_out_close(&out, status, &err);
     if (!code) code = model_out_small_files(&out, false);
     if (!code) code = optimize_describe(s, &out, &report);
@@ -164,7 +168,7 @@ static int optimize_take(const command *c, optimize_settings *s) {
 
 static int optimize_run(int argc, char **argv) {
     const command *c = &command_optimize;
-    optimize_settings s = { .to = PITH_OPTIMIZE_OPTIONS_INIT };
+    optimize_settings s = { .from = PITH_SOURCE_OPTIONS_INIT, .to = PITH_OPTIMIZE_OPTIONS_INIT };
     string_list rest = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &rest);
     if (code < 0) code = take_model(c, &s.model, &rest);
@@ -192,8 +196,8 @@ static const option options[] = {
     AT(external, external),
     AT(force, force),
     AT(card, card.wanted),
-    AT(model_file, to.model_file),
-    AT(route, to.route),
+    AT(model_file, from.model_file),
+    AT(route, from.route),
     OPTION_SECTION("types"),
     AT(dtype_export, dtype),
     AT(narrow_ports, narrow_ports),

@@ -26,6 +26,7 @@ typedef struct quantize_settings {
     calibration_texts drawn;
     tensor_sets sets;
     model_card card;
+    pith_source_options from;
     pith_quantize_model_options to;
 } quantize_settings;
 
@@ -71,8 +72,8 @@ static int quantize_tell(const quantize_settings *s, const model_out *out,
 
 static int quantize_eval(vector_figures *figures, quantize_settings *s, const model_out *out) {
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
-    open.model_file = s->to.model_file;
-    open.route = s->to.route;
+    open.model_file = s->from.model_file;
+    open.route = s->from.route;
     return eval_vectors(figures, out->c, *out->folder ? out->folder : out->path, s->model, &open,
                         &s->on);
 }
@@ -104,7 +105,10 @@ static int quantize_write(const quantize_settings *s, model_out *out,
                           pith_quantize_model_report *report) {
     pith_error err = PITH_ERROR_INIT;
     const pith_writer file = model_out_writer(out), data = model_out_data_writer(out);
-    pith_status status = pith_model_quantize(s->model, &s->to, &file, &data, report, &err);
+    pith_source *source = NULL;
+    pith_status status = pith_source_open(&source, s->model, &s->from, &err);
+    if (!status) status = pith_source_quantize(source, &s->to, &file, &data, report, &err);
+    pith_source_close(source);
     int code = model_out_close(out, status, &err);
     return code ? code : model_out_small_files(out, false);
 }
@@ -215,7 +219,7 @@ static int quantize_describe(quantize_settings *s, const model_out *out,
             model_card_add(card, "Spearman's correlation", "%.2f; of its source %.2f",
                            100 * f->sts[1], 100 * f->sts[0]);
     }
-    int code = model_card_compare(card, out, s->model, s->to.model_file, s->to.route);
+    int code = model_card_compare(card, out, s->model, &s->from);
     return code ? code : model_card_write(card, out);
 }
 
@@ -286,7 +290,9 @@ static int quantize_take(const command *c, quantize_settings *s) {
 
 static int quantize_run(int argc, char **argv) {
     const command *c = &command_quantize;
-    quantize_settings s = { .rows = -1, .to = PITH_QUANTIZE_MODEL_OPTIONS_INIT };
+    quantize_settings s = { .rows = -1,
+                            .from = PITH_SOURCE_OPTIONS_INIT,
+                            .to = PITH_QUANTIZE_MODEL_OPTIONS_INIT };
     string_list rest = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &rest);
     if (code < 0) code = take_model(c, &s.model, &rest);
@@ -324,8 +330,8 @@ static const option options[] = {
     AT(external, external),
     AT(force, force),
     AT(card, card.wanted),
-    AT(model_file, to.model_file),
-    AT(route, to.route),
+    AT(model_file, from.model_file),
+    AT(route, from.route),
     OPTION_SECTION("messages"),
     AT(json_export, json),
     AT(quiet_export, quiet),

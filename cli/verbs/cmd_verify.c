@@ -345,7 +345,13 @@ static void verify_files(job *j, const string_list *paths) {
         pith_error err = PITH_ERROR_INIT;
         t->folder = strdup(paths->items[j->count]);
         t->name = t->folder;
-        if (!pith_model_verify(t->folder, &err)) continue;
+        pith_source_options from = PITH_SOURCE_OPTIONS_INIT;
+        pith_source *source = NULL;
+        from.flags = PITH_SOURCE_FILE;
+        pith_status status = pith_source_open(&source, t->folder, &from, &err);
+        if (!status) status = pith_source_verify(source, NULL, &err);
+        pith_source_close(source);
+        if (!status) continue;
         t->outcome = FAILED;
         const char *end = strrchr(t->folder, '.');
         bool onnx = end && !strcmp(end, ".onnx");

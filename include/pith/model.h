@@ -176,7 +176,7 @@ PITH_API pith_status pith_model_report(pith_model_info *info, const pith_model *
 PITH_API pith_status pith_model_runtime(pith_runtime_report *report, const pith_model *model,
                                         pith_error *err);
 
-/* ---- are the fusions right? ---- */
+/* ---- are the fusions right? pith_source_check_fusions (pith/source.h) tells ---- */
 
 /* A difference between the model as written and the optimised model. The strings are valid during
  * the callback. */
@@ -206,13 +206,6 @@ typedef struct pith_check_options {
 } pith_check_options;
 
 #define PITH_CHECK_OPTIONS_INIT PITH_OPTIONS_INIT(pith_check_options)
-
-/* Runs the model as written and at every optimisation level on the same made-up inputs, with
- * several shapes and masks and with packed texts. Sets *findings to the number of levels whose
- * results differ by more than rounding. Returns PITH_ERR_UNSUPPORTED if no inputs can be made up
- * that the model accepts, PITH_ERR_ARGUMENT for a compiled model. */
-PITH_API pith_status pith_model_check_fusions(size_t *findings, const char *path,
-                                              const pith_check_options *options, pith_error *err);
 
 /* ---- one file that opens by mapping ---- */
 
@@ -264,10 +257,6 @@ typedef struct pith_calibrate_options {
  *   - A compiled model, or a model without int8 weights, gives PITH_ERR_ARGUMENT. */
 PITH_API pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options *options,
                                           pith_error *err);
-
-/* Compares all bytes of a compiled file with the hashes stored in it. Opening a file checks its
- * header only. A damaged file gives PITH_ERR_FORMAT, and the message names the section. */
-PITH_API pith_status pith_model_verify(const char *path, pith_error *err);
 
 /* ---- looking inside ---- */
 

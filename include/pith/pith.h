@@ -42,6 +42,7 @@
 #include "pith/select.h"
 #include "pith/session.h"
 #include "pith/session_pool.h"
+#include "pith/source.h"
 #include "pith/statistics.h"
 #include "pith/tensor.h"
 #include "pith/tokens.h"

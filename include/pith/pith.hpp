@@ -84,6 +84,7 @@ template <class Options> Options options();
     }
 PITH_HPP_OPTIONS(pith_call, PITH_CALL_INIT)
 PITH_HPP_OPTIONS(pith_open_options, PITH_OPEN_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_source_options, PITH_SOURCE_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_operator, PITH_OPERATOR_INIT)
 PITH_HPP_OPTIONS(pith_check_options, PITH_CHECK_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_calibrate_options, PITH_CALIBRATE_OPTIONS_INIT)
@@ -779,6 +780,119 @@ class Encoded {
     detail::Handle<pith_encoded, pith_encoded_free> handle_;
 };
 
+/* A model that has been found and identified, and not planned: see pith/source.h. Models opened
+ * from it keep what they need of it. */
+class Source {
+  public:
+    Source() = default;
+    explicit Source(const std::string &path,
+                    const pith_source_options &o = options<pith_source_options>()) {
+        pith_source *handle = nullptr;
+        detail::attempt(
+            [&](pith_error *err) { return pith_source_open(&handle, path.c_str(), &o, err); });
+        handle_.reset(handle);
+    }
+    /* A file of any contents, for verify and convert. */
+    static Source file(const std::string &path,
+                       pith_source_options o = options<pith_source_options>()) {
+        o.flags |= PITH_SOURCE_FILE;
+        return Source(path, o);
+    }
+    /* data must stay as it is until the source and all models opened from it are destroyed. */
+    static Source from_memory(const void *data, std::size_t size,
+                              const pith_source_options &o = options<pith_source_options>()) {
+        Source made;
+        pith_source *handle = nullptr;
+        detail::attempt(
+            [&](pith_error *err) { return pith_source_open_memory(&handle, data, size, &o, err); });
+        made.handle_.reset(handle);
+        return made;
+    }
+    pith_source *get() const noexcept { return handle_.get(); }
+    /* What it is; the strings live as long as the source. */
+    pith_source_info report() const {
+        pith_source_info info = PITH_SOURCE_INFO_INIT;
+        detail::attempt([&](pith_error *err) { return pith_source_report(&info, get(), err); });
+        return info;
+    }
+    /* Compares a compiled file with the hashes in it. */
+    void verify(const pith_call &call = options<pith_call>()) const {
+        detail::attempt([&](pith_error *err) { return pith_source_verify(get(), &call, err); });
+    }
+    /* A model as the bytes of an ONNX file: see pith_source_export. o.data_name must be NULL. */
+    std::string export_onnx(const pith_export_options &o = options<pith_export_options>(),
+                            pith_export_report *report = nullptr) const {
+        return written(pith_source_export, o, report);
+    }
+    /* data: takes the second file, whose name is o.data_name. */
+    void export_onnx(Writer &to, const pith_export_options &o = options<pith_export_options>(),
+                     pith_export_report *report = nullptr, Writer *data = nullptr) const {
+        write(pith_source_export, to, o, report, data);
+    }
+    /* The same with weights of few bits: see pith_source_quantize. */
+    std::string quantize_onnx(
+        const pith_quantize_model_options &o = options<pith_quantize_model_options>(),
+        pith_quantize_model_report *report = nullptr) const {
+        return written(pith_source_quantize, o, report);
+    }
+    void quantize_onnx(
+        Writer &to, const pith_quantize_model_options &o = options<pith_quantize_model_options>(),
+        pith_quantize_model_report *report = nullptr, Writer *data = nullptr) const {
+        write(pith_source_quantize, to, o, report, data);
+    }
+    /* The same with fewer and faster operators: see pith_source_optimize. */
+    std::string optimize_onnx(const pith_optimize_options &o = options<pith_optimize_options>(),
+                              pith_optimize_report *report = nullptr) const {
+        return written(pith_source_optimize, o, report);
+    }
+    void optimize_onnx(Writer &to,
+                       const pith_optimize_options &o = options<pith_optimize_options>(),
+                       pith_optimize_report *report = nullptr, Writer *data = nullptr) const {
+        write(pith_source_optimize, to, o, report, data);
+    }
+    /* An ONNX file as text, or text as an ONNX file: see pith_source_convert. */
+    void convert(Writer &to, const pith_convert_options &o = options<pith_convert_options>(),
+                 pith_convert_report *report = nullptr) const {
+        detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
+            return pith_source_convert(get(), &o, writer, report, err);
+        });
+    }
+    std::string convert(const pith_convert_options &o = options<pith_convert_options>(),
+                        pith_convert_report *report = nullptr) const {
+        std::string bytes;
+        Writer to(bytes);
+        convert(to, o, report);
+        return bytes;
+    }
+    /* The number of optimisation levels whose results differ from the model as written. */
+    std::size_t check_fusions(const pith_check_options &o = options<pith_check_options>()) const {
+        std::size_t findings = 0;
+        detail::attempt(
+            [&](pith_error *err) { return pith_source_check_fusions(&findings, get(), &o, err); });
+        return findings;
+    }
+
+  private:
+    template <typename Function, typename Options, typename Report>
+    void write(Function *function, Writer &to, const Options &o, Report *report,
+               Writer *data) const {
+        pith_error err = detail::no_error();
+        const pith_status status =
+            function(get(), &o, to.get(), data ? data->get() : nullptr, report, &err);
+        to.finish();
+        if (data) data->finish();
+        detail::check(status, err);
+    }
+    template <typename Function, typename Options, typename Report>
+    std::string written(Function *function, const Options &o, Report *report) const {
+        std::string bytes;
+        Writer to(bytes);
+        write(function, to, o, report, nullptr);
+        return bytes;
+    }
+    detail::Handle<pith_source, pith_source_close> handle_;
+};
+
 class Model {
   public:
     Model() = default;
@@ -787,6 +901,14 @@ class Model {
         pith_model *handle = nullptr;
         detail::attempt(
             [&](pith_error *err) { return pith_model_open(&handle, path.c_str(), &o, err); });
+        handle_.reset(handle);
+    }
+    explicit Model(const Source &source,
+                   const pith_open_options &o = options<pith_open_options>()) {
+        pith_model *handle = nullptr;
+        detail::attempt([&](pith_error *err) {
+            return pith_model_open_source(&handle, source.get(), &o, err);
+        });
         handle_.reset(handle);
     }
     /* data must stay as it is until the model is destroyed. */
@@ -1068,61 +1190,6 @@ class Model {
     void calibrate(const pith_calibrate_options &o = options<pith_calibrate_options>()) {
         detail::attempt([&](pith_error *err) { return pith_model_calibrate(get(), &o, err); });
     }
-    static void verify(const std::string &path) {
-        detail::attempt([&](pith_error *err) { return pith_model_verify(path.c_str(), err); });
-    }
-    /* A model as the bytes of an ONNX file: see pith_model_export. o.data_name must be NULL. */
-    static std::string export_onnx(const std::string &path,
-                                   const pith_export_options &o = options<pith_export_options>(),
-                                   pith_export_report *report = nullptr) {
-        return written(pith_model_export, path, o, report);
-    }
-    /* data: takes the second file, whose name is o.data_name. */
-    static void export_onnx(const std::string &path, Writer &to,
-                            const pith_export_options &o = options<pith_export_options>(),
-                            pith_export_report *report = nullptr, Writer *data = nullptr) {
-        write(pith_model_export, path, to, o, report, data);
-    }
-    /* The same with weights of few bits: see pith_model_quantize. */
-    static std::string quantize_onnx(
-        const std::string &path,
-        const pith_quantize_model_options &o = options<pith_quantize_model_options>(),
-        pith_quantize_model_report *report = nullptr) {
-        return written(pith_model_quantize, path, o, report);
-    }
-    static void quantize_onnx(
-        const std::string &path, Writer &to,
-        const pith_quantize_model_options &o = options<pith_quantize_model_options>(),
-        pith_quantize_model_report *report = nullptr, Writer *data = nullptr) {
-        write(pith_model_quantize, path, to, o, report, data);
-    }
-    /* The same with fewer and faster operators: see pith_model_optimize. */
-    static std::string optimize_onnx(
-        const std::string &path, const pith_optimize_options &o = options<pith_optimize_options>(),
-        pith_optimize_report *report = nullptr) {
-        return written(pith_model_optimize, path, o, report);
-    }
-    static void optimize_onnx(const std::string &path, Writer &to,
-                              const pith_optimize_options &o = options<pith_optimize_options>(),
-                              pith_optimize_report *report = nullptr, Writer *data = nullptr) {
-        write(pith_model_optimize, path, to, o, report, data);
-    }
-    /* An ONNX file as text, or text as an ONNX file: see pith_model_convert. */
-    static void convert(const std::string &path, Writer &to,
-                        const pith_convert_options &o = options<pith_convert_options>(),
-                        pith_convert_report *report = nullptr) {
-        detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
-            return pith_model_convert(path.c_str(), &o, writer, report, err);
-        });
-    }
-    static std::string convert(const std::string &path,
-                               const pith_convert_options &o = options<pith_convert_options>(),
-                               pith_convert_report *report = nullptr) {
-        std::string bytes;
-        Writer to(bytes);
-        convert(path, to, o, report);
-        return bytes;
-    }
     /* Another reference to the same model. */
     Model share() const {
         Model other;
@@ -1135,35 +1202,8 @@ class Model {
         detail::attempt([&](pith_error *err) { return pith_model_report(&info, get(), err); });
         return info;
     }
-    /* The number of optimisation levels whose results differ from the model as written. */
-    static std::size_t check_fusions(const std::string &path,
-                                     const pith_check_options &o = options<pith_check_options>()) {
-        std::size_t findings = 0;
-        detail::attempt([&](pith_error *err) {
-            return pith_model_check_fusions(&findings, path.c_str(), &o, err);
-        });
-        return findings;
-    }
 
   private:
-    template <typename Function, typename Options, typename Report>
-    static void write(Function *function, const std::string &path, Writer &to, const Options &o,
-                      Report *report, Writer *data) {
-        pith_error err = detail::no_error();
-        const pith_status status =
-            function(path.c_str(), &o, to.get(), data ? data->get() : nullptr, report, &err);
-        to.finish();
-        if (data) data->finish();
-        detail::check(status, err);
-    }
-    template <typename Function, typename Options, typename Report>
-    static std::string written(Function *function, const std::string &path, const Options &o,
-                               Report *report) {
-        std::string bytes;
-        Writer to(bytes);
-        write(function, path, to, o, report, nullptr);
-        return bytes;
-    }
     Vectors scores(const Texts &texts, const pith_str *pairs, const pith_score_options &o) const {
         Vectors all(texts.size(), pith_label_count(get()));
         detail::attempt([&](pith_error *err) {

@@ -3,7 +3,7 @@
 #define PITH_TRANSFORM_H
 
 #include "pith/call.h"
-#include "pith/model.h"
+#include "pith/source.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -78,8 +78,6 @@ typedef struct pith_quantize_model_options {
                               in pith_calibrate_options; NULL: texts are made up from the
                               vocabulary */
     size_t text_count;
-    const char *model_file;    /* as in pith_open_options; NULL: the best file there is */
-    const char *route;         /* as in pith_open_options; NULL: the model's default */
     const char *data_name;     /* as in pith_export_options */
     int32_t data_always;       /* as in pith_export_options */
     int32_t ranges;            /* of the scheme static: a pith_range_method */
@@ -116,15 +114,15 @@ typedef struct pith_quantize_model_report {
 
 /* Writes the network of a model directory or of an ONNX file with weights of few bits. The same
  * model, options and texts give the same bytes on every processor.
- *   - model, writer, data and report are as in pith_model_export.
+ *   - model, writer, data and report are as in pith_source_export.
  *   - Weights are constants of f32 and rank 2 that MatMul and Gemm multiply by, in the main graph.
  *     A model without any is PITH_ERR_ARGUMENT, and so is a weight with a NaN or an infinity, which
  *     the message names.
  * Nothing is written before everything that can fail but writing has been done. Thread-safe. */
-PITH_API pith_status pith_model_quantize(const char *model,
-                                         const pith_quantize_model_options *options,
-                                         const pith_writer *writer, const pith_writer *data,
-                                         pith_quantize_model_report *report, pith_error *err);
+PITH_API pith_status pith_source_quantize(const pith_source *source,
+                                          const pith_quantize_model_options *options,
+                                          const pith_writer *writer, const pith_writer *data,
+                                          pith_quantize_model_report *report, pith_error *err);
 
 /* ---- fewer and faster operators ---- */
 
@@ -154,11 +152,9 @@ typedef struct pith_optimize_options {
     const char *const *input_shapes; /* as in pith_open_options: inputs have these shapes in the
                                         file */
     size_t input_shape_count;
-    int32_t free_shapes;    /* 1: sizes that the file fixes for its inputs become symbols */
-    const char *model_file; /* as in pith_open_options; NULL: the best file there is */
-    const char *route;      /* as in pith_open_options; NULL: the model's default */
-    const char *data_name;  /* as in pith_export_options */
-    int32_t data_always;    /* as in pith_export_options */
+    int32_t free_shapes;   /* 1: sizes that the file fixes for its inputs become symbols */
+    const char *data_name; /* as in pith_export_options */
+    int32_t data_always;   /* as in pith_export_options */
     /* called for each fusion (done 1), and for what was nearly one, with the reason (done 0); NULL:
      * nobody is told. The strings are valid during the call */
     void (*tell)(void *user, int32_t done, const char *what, const char *text);
@@ -191,14 +187,15 @@ typedef struct pith_optimize_report {
 /* Writes the network of a model directory or of an ONNX file after optimisation. Results differ
  * from the model's by rounding only; of texts without any token, whose attention has no key left,
  * they may differ.
- *   - model, writer, data and report are as in pith_model_export.
+ *   - model, writer, data and report are as in pith_source_export.
  *   - Names of inputs, outputs and of values that are not fused away stay.
  *   - Attention is fused in all places or in none: if one has no form in com.microsoft, tell gets
  *     the reason.
  * Nothing is written before everything that can fail but writing has been done. Thread-safe. */
-PITH_API pith_status pith_model_optimize(const char *model, const pith_optimize_options *options,
-                                         const pith_writer *writer, const pith_writer *data,
-                                         pith_optimize_report *report, pith_error *err);
+PITH_API pith_status pith_source_optimize(const pith_source *source,
+                                          const pith_optimize_options *options,
+                                          const pith_writer *writer, const pith_writer *data,
+                                          pith_optimize_report *report, pith_error *err);
 
 /* ---- text ---- */
 
@@ -230,15 +227,16 @@ typedef struct pith_convert_report {
 /* Turns an ONNX file into ONNX's own text syntax, or text into an ONNX file. onnx.parser reads what
  * is written, and what onnx.printer writes is read. The model itself is not changed: nothing is
  * run, upgraded or checked beyond the syntax.
- *   - path: a file. "-" and pipes cannot be used.
+ *   - source: a file, as with PITH_SOURCE_FILE. "-" and pipes cannot be used.
  *   - report: may be NULL.
  * Numbers stay as they are, but for the payload of NaN. External data stays a reference to its
  * file. Errors of text begin with line and column; what changes the meaning and has no text (sparse
  * tensors) is PITH_ERR_UNSUPPORTED. Nothing is written before everything that can fail but writing
  * has been done. Thread-safe. */
-PITH_API pith_status pith_model_convert(const char *path, const pith_convert_options *options,
-                                        const pith_writer *writer, pith_convert_report *report,
-                                        pith_error *err);
+PITH_API pith_status pith_source_convert(const pith_source *source,
+                                         const pith_convert_options *options,
+                                         const pith_writer *writer, pith_convert_report *report,
+                                         pith_error *err);
 
 #ifdef __cplusplus
 }

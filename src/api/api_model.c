@@ -1,6 +1,5 @@
 /* api_model.c - the public functions of pith/model.h. */
 #include "api/entry.h"
-#include "models/describe/compare_graphs.h"
 #include "models/describe/describe.h"
 #include "models/describe/model_info.h"
 #include "models/hub/hub.h"
@@ -29,11 +28,6 @@ void pith_model_trim(const pith_model *model) {
     pith__account_trim(&model->account.allocator);
 }
 
-pith_status pith_model_check_fusions(size_t *findings, const char *path,
-                                     const pith_check_options *options, pith_error *err) {
-    PITH_ENTRY(pith__compare_graphs(findings, path, options, err));
-}
-
 pith_status pith_model_save(const pith_model *model, const pith_writer *writer, pith_error *err) {
     PITH_ENTRY(pith__model_write(&model, 1, writer, err));
 }
@@ -56,10 +50,6 @@ const char *pith_model_route_name(const pith_model *model, size_t index) {
 pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options *options,
                                  pith_error *err) {
     PITH_ENTRY(pith__model_round(model, options, err));
-}
-
-pith_status pith_model_verify(const char *path, pith_error *err) {
-    PITH_ENTRY(pith__model_verify_file(path, err));
 }
 
 pith_status pith_model_describe(const pith_model *model, pith_description form,

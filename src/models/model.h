@@ -21,6 +21,8 @@
 #include "models/texts/text_view.h"
 #include "pith/session.h"
 
+struct pith__source; /* models/open/reader.h */
+
 /* The number of nodes with this operator in the file, before functions are inlined. */
 typedef struct pith__op_count {
     pith_str domain, op_type;
@@ -93,6 +95,9 @@ struct pith_model {
     const struct pith__reader *reader; /* the reader, and its source: */
     pith_str source_bytes;
     const char *source_folder;
+    /* Called in place of the reader of a model that is identified only; NULL: it is opened. */
+    pith_status (*identify)(struct pith_model *m, const struct pith__source *source,
+                            pith_error *err);
     pith__compiled compiled;  /* writer is NULL unless the model is a compiled file */
     pith_str tokenizer_bytes; /* of a file that is model and tokenizer; data NULL: none */
     bool from_safetensors;

@@ -507,11 +507,11 @@ static pith_status loader_add_tokens(pith__loader *loader) {
 static pith_status load_path(pith__loader *loader, const char *path, unsigned how, bool copy) {
     const pith__tokenizer_source *source;
     pith_str file_path = pith__str_of(path), dir = file_path;
-    if (pith__dir_exists(path))
+    if (pith__dir_there(path, loader->allocator))
         PITH_TRY(find_in_dir(&source, &file_path, loader, path));
     else {
         bool there;
-        PITH_TRY(pith__file_there(&there, path, loader->err));
+        PITH_TRY(pith__file_there(&there, path, loader->allocator, loader->err));
         if (!there)
             return pith__fail(loader->err, PITH_ERR_NOT_FOUND, "%s: no such file or directory",
                               path);

@@ -111,13 +111,13 @@ void test_compiled() {
                        384 * sizeof(float)));
     const std::string path = "test_pith.pith";
     std::ofstream(path, std::ios::binary) << file;
-    pith::Model::verify(path);
+    pith::Source::file(path).verify();
     std::ofstream(path, std::ios::binary) << file.substr(0, file.size() / 2);
-    CHECK(thrown([&] { pith::Model::verify(path); }) == PITH_ERR_FORMAT);
+    CHECK(thrown([&] { pith::Source::file(path).verify(); }) == PITH_ERR_FORMAT);
     std::remove(path.c_str());
     auto o = pith::options<pith_open_options>();
     CHECK(thrown([&] { again.calibrate(); }) == PITH_ERR_ARGUMENT);
-    CHECK(pith::Model::check_fusions(data + "/models/bert-base-script14-eager/model.onnx") == 0);
+    CHECK(pith::Source(data + "/models/bert-base-script14-eager/model.onnx").check_fusions() == 0);
     o.optimization = 9;
     CHECK(thrown([&] { pith::Model("all-MiniLM-L6-v2", o); }, "optimization 9") ==
           PITH_ERR_ARGUMENT);
@@ -168,41 +168,43 @@ void test_writers() {
     pith::Writer throws([](std::string_view) -> bool { throw std::range_error("mine"); });
     bool mine = false;
     try {
-        pith::Model::export_onnx(data + "/hf/bert", throws);
+        pith::Source(data + "/hf/bert").export_onnx(throws);
     } catch (const std::range_error &) { mine = true; }
     CHECK(mine);
     std::string exported;
     pith::Writer to_string(exported);
-    pith::Model::export_onnx(data + "/hf/bert", to_string);
-    CHECK(exported == pith::Model::export_onnx(data + "/hf/bert"));
+    pith::Source(data + "/hf/bert").export_onnx(to_string);
+    CHECK(exported == pith::Source(data + "/hf/bert").export_onnx());
 }
 
 void test_written() {
-    const std::string path = data + "/hf/bert", file = pith::Model::export_onnx(path);
+    const pith::Source source(data + "/hf/bert");
+    const std::string file = source.export_onnx();
     pith_quantize_model_report report = PITH_QUANTIZE_MODEL_REPORT_INIT;
     auto o = pith::options<pith_quantize_model_options>();
     o.scheme = PITH_QUANTIZE_BLOCKS4;
-    const std::string small = pith::Model::quantize_onnx(path, o, &report);
+    const std::string small = source.quantize_onnx(o, &report);
     CHECK(report.matmuls == 12 && report.model_bytes == small.size() && small.size() < file.size());
+    const pith::Model from_source(source);
+    CHECK(std::string(source.report().format) == "safetensors" && from_source.dim() > 0);
     pith::Model from_file = pith::Model::from_memory(file.data(), file.size());
     pith::Model from_small = pith::Model::from_memory(small.data(), small.size());
     pith_optimize_report fused = PITH_OPTIMIZE_REPORT_INIT;
-    const std::string fast =
-        pith::Model::optimize_onnx(path, pith::options<pith_optimize_options>(), &fused);
+    const std::string fast = source.optimize_onnx(pith::options<pith_optimize_options>(), &fused);
     CHECK(fused.model_bytes == fast.size() && fused.fusions > 10 &&
           fused.nodes < fused.nodes_before);
     const std::string text =
-        pith::Model::convert(data + "/models/bert-base-script17-sdpa/model.onnx");
+        pith::Source::file(data + "/models/bert-base-script17-sdpa/model.onnx").convert();
     CHECK(text.substr(0, 16) == "<\n  ir_version: ");
     auto back = pith::options<pith_convert_options>();
     back.to = PITH_CONVERT_TEXT;
-    CHECK(thrown([&] { pith::Model::convert("missing.onnx", back); }, "missing.onnx") ==
+    CHECK(thrown([&] { pith::Source::file("missing.onnx").convert(back); }, "missing.onnx") ==
           PITH_ERR_NOT_FOUND);
     auto odd = pith::options<pith_optimize_options>();
     odd.level = 4;
-    CHECK(thrown([&] { pith::Model::optimize_onnx(path, odd); }, "level 4") == PITH_ERR_ARGUMENT);
+    CHECK(thrown([&] { source.optimize_onnx(odd); }, "level 4") == PITH_ERR_ARGUMENT);
     o.block = 48;
-    CHECK(thrown([&] { pith::Model::quantize_onnx(path, o); }, "block is 48") == PITH_ERR_ARGUMENT);
+    CHECK(thrown([&] { source.quantize_onnx(o); }, "block is 48") == PITH_ERR_ARGUMENT);
 }
 
 void test_routes() {

@@ -126,9 +126,15 @@ void pith__account_init(pith__account *account, const pith_allocator *host, size
                         size_t own) {
     *account = (pith__account){ .allocator = { account_alloc, account_free, account },
                                 .host = *host,
-                                .limit = limit };
+                                .limit = limit,
+                                .files = pith__account_files(host) };
     atomic_init(&account->held, own);
     atomic_init(&account->peak, own);
+}
+
+struct pith__held *pith__account_files(const pith_allocator *allocator) {
+    const pith__account *a = allocator->alloc == account_alloc ? allocator->user : NULL;
+    return a ? a->files : NULL;
 }
 
 pith_status pith__account_explain(const pith__account *account, pith_status status,

@@ -16,14 +16,17 @@ typedef struct pith__account {
     pith_allocator host;
     size_t limit; /* bytes; 0: none */
     atomic_size_t held, peak;
-    atomic_size_t refused;   /* bytes of the last refused request; 0: none so far */
-    atomic_bool limited;     /* the limit caused the refusal */
-    pith__counters counters; /* of the handle; the account itself counts allocations */
-    pith__pool pool;         /* its blocks count as held; they are freed before a request is
+    atomic_size_t refused;    /* bytes of the last refused request; 0: none so far */
+    atomic_bool limited;      /* the limit caused the refusal */
+    pith__counters counters;  /* of the handle; the account itself counts allocations */
+    pith__pool pool;          /* its blocks count as held; they are freed before a request is
                                 refused */
+    struct pith__held *files; /* what reading files in memory of this account sees (base/os/file.h);
+                                 NULL: what is there now */
 } pith__account;
 
-/* own: bytes that the host allocated for the handle that holds the account; they count as held. */
+/* own: bytes that the host allocated for the handle that holds the account; they count as held. An
+ * account within another one sees its files. */
 void pith__account_init(pith__account *account, const pith_allocator *host, size_t limit,
                         size_t own);
 
@@ -63,6 +66,9 @@ bool pith__account_admits(const pith_allocator *allocator, size_t bytes);
 /* Returns the bytes that may still be allocated within the limit, those of the pool included;
  * SIZE_MAX without one. */
 size_t pith__account_room(const pith_allocator *allocator);
+
+/* Returns the held files that go with an allocator; NULL: there are none. */
+struct pith__held *pith__account_files(const pith_allocator *allocator);
 
 /* Returns the host's allocator behind an account's, or the allocator itself if it has no account.
  * For memory that may outlive the account. */

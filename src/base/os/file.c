@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/memory/account.h"
 #include "base/str.h"
 
 static const uint8_t nothing[1] = { 0 };
@@ -79,8 +81,14 @@ static pith_status open_fd(pith__file *file, int fd, const char *path, bool copy
     return PITH_OK;
 }
 
+static pith__held *file_held(const pith_allocator *allocator) {
+    return allocator ? pith__account_files(allocator) : NULL;
+}
+
 pith_status pith__file_open(pith__file *file, const char *path, bool copy,
                             const pith_allocator *allocator, pith_error *err) {
+    pith__held *held = file_held(allocator);
+    if (held) return held->open(held, file, path, err);
     /* O_NONBLOCK: opening a pipe without a writer must not block before the pipe is refused. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (copy ? 0 : O_NONBLOCK));
     if (fd < 0) {
@@ -96,9 +104,9 @@ pith_status pith__file_open(pith__file *file, const char *path, bool copy,
 }
 
 void pith__file_close(pith__file *file) {
-    if (file->mapped)
+    if (file->mapped && !file->held)
         munmap((void *)(uintptr_t)file->data, file->size);
-    else if (file->data && file->data != nothing)
+    else if (!file->held && file->data && file->data != nothing)
         pith__memory_free(file->allocator, (void *)(uintptr_t)file->data);
     *file = (pith__file){ 0 };
 }
@@ -142,8 +150,11 @@ bool pith__file_exists(const char *path) {
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
 }
 
-pith_status pith__file_there(bool *there, const char *path, pith_error *err) {
+pith_status pith__file_there(bool *there, const char *path, const pith_allocator *allocator,
+                             pith_error *err) {
     struct stat st;
+    pith__held *held = file_held(allocator);
+    if (held) return held->there(held, there, path, err);
     *there = lstat(path, &st) == 0;
     if (!*there && (errno == ENOENT || errno == ENOTDIR)) return PITH_OK;
     if (!*there || (stat(path, &st) && errno != ENOENT))
@@ -166,17 +177,33 @@ pith_status pith__file_there(bool *there, const char *path, pith_error *err) {
 pith_status pith__file_find(bool *there, pith_str *path, pith__arena *arena, const char *dir,
                             const char *name, pith_error *err) {
     PITH_TRY(pith__path_join(path, arena, dir, pith__str_of(name), err));
-    return pith__file_there(there, path->data, err);
+    return pith__file_there(there, path->data, arena->allocator, err);
 }
 
-uint64_t pith__file_size(const char *path) {
+uint64_t pith__file_size(const char *path, const pith_allocator *allocator) {
     struct stat st;
+    pith__held *held = file_held(allocator);
+    if (held) return held->size(held, path);
     return stat(path, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
 bool pith__dir_exists(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool pith__dir_there(const char *path, const pith_allocator *allocator) {
+    pith__held *held = file_held(allocator);
+    return held ? held->is_dir(held, path) : pith__dir_exists(path);
+}
+
+bool pith__file_real(char *real, const char *path, const pith_allocator *allocator) {
+    pith__held *held = file_held(allocator);
+    if (!held) return realpath(path, real);
+    const char *found = held->real(held, path);
+    if (!found || strlen(found) >= PATH_MAX) return false;
+    memcpy(real, found, strlen(found) + 1);
+    return true;
 }
 
 /* More names than this are no model. */
@@ -207,6 +234,8 @@ static pith_status dir_read(pith_str **names, size_t *count, DIR *dir, const cha
 
 pith_status pith__dir_names(pith_str **names, size_t *count, const char *path, pith__arena *arena,
                             pith_error *err) {
+    pith__held *held = file_held(arena->allocator);
+    if (held) return held->names(held, names, count, path, err);
     *names = NULL;
     *count = 0;
     DIR *dir = opendir(path);

@@ -11,9 +11,28 @@ typedef struct pith__file {
     const uint8_t *data; /* never NULL once open, also for an empty file */
     size_t size;
     bool mapped; /* false: the file was read into memory of the allocator */
+    bool held;   /* closing it is left to who holds it */
     const pith_allocator *allocator;
     const char *path; /* set by pith__files_open */
 } pith__file;
+
+/* Files as they were when they were first asked for: what a source holds (models/open/source.h).
+ * The functions below that are given an allocator, or an arena, whose account has one of these ask
+ * it in place of the system. Thread-safe. */
+typedef struct pith__held pith__held;
+struct pith__held {
+    pith_status (*open)(pith__held *held, pith__file *file, const char *path, pith_error *err);
+    pith_status (*there)(pith__held *held, bool *there, const char *path, pith_error *err);
+    bool (*is_dir)(pith__held *held, const char *path);
+    /* As pith__dir_names; the arrays belong to the held files. */
+    pith_status (*names)(pith__held *held, pith_str **names, size_t *count, const char *path,
+                         pith_error *err);
+    /* The path without symbolic links; NULL: nothing is there. Lives as long as the held files. */
+    const char *(*real)(pith__held *held, const char *path);
+    uint64_t (*size)(pith__held *held, const char *path); /* 0 if there is no such file */
+    void (*keep)(pith__held *held);
+    void (*release)(pith__held *held);
+};
 
 /* Maps the file, or reads it if copy is set. Directories and devices are refused. Pipes and
  * /dev/stdin are refused unless copy is set. */
@@ -53,12 +72,18 @@ bool pith__file_exists(const char *path); /* a regular file, readable */
 /* Sets *there to whether an optional file exists. It is false only if nothing has this path. A
  * dangling link, a directory, a device and an unreadable file are errors: the model has the file,
  * and to ignore it would change the results. */
-PITH_PRIVATE pith_status pith__file_there(bool *there, const char *path, pith_error *err);
+PITH_PRIVATE pith_status pith__file_there(bool *there, const char *path,
+                                          const pith_allocator *allocator, pith_error *err);
 /* pith__file_there for "dir/name". *path is set whether the file exists or not. */
 PITH_PRIVATE pith_status pith__file_find(bool *there, pith_str *path, pith__arena *arena,
                                          const char *dir, const char *name, pith_error *err);
-uint64_t pith__file_size(const char *path); /* 0 if there is none */
+/* 0 if there is none. allocator: as in pith__file_open. */
+uint64_t pith__file_size(const char *path, const pith_allocator *allocator);
 PITH_PRIVATE bool pith__dir_exists(const char *path);
+/* The same where files may be held. */
+bool pith__dir_there(const char *path, const pith_allocator *allocator);
+/* Sets real[PATH_MAX] to the path without symbolic links; false: nothing is there. */
+bool pith__file_real(char *real, const char *path, const pith_allocator *allocator);
 /* Lists the names in a directory, sorted, without those that begin with a dot. Arrays and names are
  * in the arena. */
 PITH_PRIVATE pith_status pith__dir_names(pith_str **names, size_t *count, const char *path,

@@ -185,14 +185,40 @@ pith_status pith__compiled_choose(pith__compiled *c, const char *route, pith_err
 }
 
 /* The only reader of the hashes of contents: opening must not touch all pages of a large file. */
-pith_status pith__compiled_verify(pith_str file, pith_error *err) {
+/* A file whose bytes are compared, and who asked for it. */
+typedef struct compiled_pieces {
+    pith_str file;
+    pith__stop *stop;
+    pith__progress *told;
+} compiled_pieces;
+
+static pith_status compiled_hash(uint64_t *hash, const compiled_pieces *p, entry e,
+                                 pith_error *err) {
+    enum { PIECE = 1 << 22 };
+    pith__hash h;
+    pith__hash_init(&h);
+    for (uint64_t at = 0, n; at < e.size; at += n) {
+        n = e.size - at < PIECE ? e.size - at : PIECE;
+        PITH_TRY(pith__stop_check(p->stop, err));
+        pith__hash_add(&h, p->file.data + e.offset + at, (size_t)n);
+        pith__progress_tell(p->told, "bytes", e.offset + at + n, p->file.size);
+    }
+    *hash = pith__hash_end(&h);
+    return PITH_OK;
+}
+
+pith_status pith__compiled_verify(pith_str file, pith__stop *stop, pith__progress *told,
+                                  pith_error *err) {
+    const compiled_pieces pieces = { file, stop, told };
     pith__compiled c;
     size_t count;
     PITH_TRY(pith__compiled_open(&c, file, err));
     PITH_TRY(check_header(&count, file, err));
     for (size_t i = 0; i < count; i++) {
         entry e = entry_at(file, i);
-        if (pith__hash_of(file.data + e.offset, (size_t)e.size) == e.hash) continue;
+        uint64_t hash;
+        PITH_TRY(compiled_hash(&hash, &pieces, e, err));
+        if (hash == e.hash) continue;
         return pith__fail(err, PITH_ERR_FORMAT, "section %zu (%s), bytes %llu to %llu, is damaged",
                           i, pith__section_name((pith__section)e.kind),
                           (unsigned long long)e.offset, (unsigned long long)(e.offset + e.size));

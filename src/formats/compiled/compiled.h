@@ -27,6 +27,8 @@
 #include <stdint.h>
 
 #include "base/memory/memory.h"
+#include "base/progress.h"
+#include "base/stop.h"
 #include "base/writer.h"
 
 #define PITH_COMPILED_MAGIC "\x89PITH\r\n\x1a"
@@ -78,7 +80,8 @@ pith_status pith__compiled_choose(pith__compiled *compiled, const char *route, p
 pith_status pith__compiled_take(pith__compiled *compiled, uint32_t route, pith_error *err);
 /* Reads the whole file and compares the hashes. Returns PITH_ERR_FORMAT that names the first
  * damaged section. */
-pith_status pith__compiled_verify(pith_str file, pith_error *err);
+pith_status pith__compiled_verify(pith_str file, pith__stop *stop, pith__progress *told,
+                                  pith_error *err);
 
 /* ---- writing ---- */
 

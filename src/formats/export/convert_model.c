@@ -6,8 +6,8 @@
 #include "base/caller_options.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/os/file.h"
 #include "formats/onnx/onnx_text.h"
+#include "models/open/source.h"
 
 typedef struct converted {
     pith_convert_options o;
@@ -56,31 +56,34 @@ static pith_status convert_bytes(converted *x, pith_str bytes) {
     return from == PITH_CONVERT_TEXT ? convert_parse(x, bytes) : convert_print(x, bytes);
 }
 
-pith_status pith__model_write_converted(const char *path, const pith_convert_options *options,
+pith_status pith__model_write_converted(const pith_source *source,
+                                        const pith_convert_options *options,
                                         const pith_writer *writer, pith_convert_report *report,
                                         pith_error *err) {
     converted x = { .o = PITH_CONVERT_OPTIONS_INIT,
                     .report = PITH_CONVERT_REPORT_INIT,
                     .err = err };
-    pith__file file;
+    pith__account account;
+    pith_str bytes;
     PITH_TAKE_OPTIONS(x.o, options, err);
     if (report && report->size < sizeof report->size)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the report has no size; initialise it with PITH_CONVERT_REPORT_INIT");
     if (x.o.to < PITH_CONVERT_OTHER || x.o.to > PITH_CONVERT_TEXT)
         return pith__fail(err, PITH_ERR_ARGUMENT, "%d is no pith_convert_to", x.o.to);
-    if (!path) return pith__fail(err, PITH_ERR_ARGUMENT, "path must not be NULL");
     PITH_TRY(pith__writer_check(writer, err));
     pith__stop own;
     x.writer = writer;
     x.stop = pith__stop_begin(&own, &x.o.call);
     const pith_allocator *allocator =
         x.o.call.allocator ? x.o.call.allocator : &pith__allocator_default;
-    PITH_TRY(pith__file_open(&file, path, false, allocator, err));
-    pith__arena_init(&x.scratch, allocator);
-    pith_status status = convert_bytes(&x, (pith_str){ (const char *)file.data, file.size });
+    PITH_TRY(pith__model_source_bytes(&bytes, source, err));
+    pith__account_init(&account, allocator, source->memory_limit, 0);
+    pith__arena_init(&x.scratch, &account.allocator);
+    pith_status status = convert_bytes(&x, bytes);
     pith__arena_free(&x.scratch);
-    pith__file_close(&file);
+    status = pith__account_explain(&account, status, err);
+    pith__account_end(&account);
     if (status || !report) return status;
     x.report.size = report->size;
     memcpy(report, &x.report, report->size < sizeof x.report ? report->size : sizeof x.report);

@@ -4,8 +4,9 @@
 
 #include "pith/transform.h"
 
-/* The implementation of pith_model_convert. */
-pith_status pith__model_write_converted(const char *path, const pith_convert_options *options,
+/* The implementation of pith_source_convert. */
+pith_status pith__model_write_converted(const pith_source *source,
+                                        const pith_convert_options *options,
                                         const pith_writer *writer, pith_convert_report *report,
                                         pith_error *err);
 

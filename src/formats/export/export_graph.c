@@ -6,7 +6,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "formats/export/new_nodes.h"
-#include "models/open/open_model.h"
+#include "models/open/source.h"
 
 /* Versions of the format that engines of an opset's time read. Source: onnx/helper.py,
  * VERSION_TABLE. */
@@ -80,12 +80,14 @@ static uint64_t export_graph_parameters(const pith__graph *graph) {
 
 /* `to_write` keeps away passes whose results only Pith's kernels take. A compiled model has no
  * graph that could be written: its constants are packed. */
-pith_status pith__export_graph_open(pith_model **model, const char *path, int level,
-                                    pith_open_options *open, pith_error *err) {
+pith_status pith__export_graph_open(pith_model **model, const pith_source *source, int level,
+                                    const pith_open_options *open, pith_error *err) {
     static const pith__opt_limits limits = { .runs = SIZE_MAX, .to_write = true };
-    open->optimization = level ? level : PITH_OPTIMIZATION_NONE;
-    const pith__origin origin = pith__origin_path(path);
-    PITH_TRY(pith__model_open_limited(model, &origin, open, &limits, err));
+    pith_open_options own = *open;
+    const pith__origin origin = pith__model_source_origin(source);
+    own.optimization = level ? level : PITH_OPTIMIZATION_NONE;
+    PITH_TRY(pith__model_source_options(&own, source, err));
+    PITH_TRY(pith__model_open_limited(model, &origin, &own, &limits, err));
     if (!(*model)->compiled.writer) return PITH_OK;
     pith__model_destroy(*model);
     return pith__fail(err, PITH_ERR_UNSUPPORTED,

@@ -6,6 +6,7 @@
 #include "formats/export/older_opset.h"
 #include "formats/onnx/model_write.h"
 #include "models/model.h"
+#include "pith/source.h"
 
 /* The newest opset that is written. */
 #define PITH_EXPORT_OPSET_MOST 28
@@ -23,10 +24,10 @@ typedef struct pith__export_graph_report {
 } pith__export_graph_report;
 
 /* Opens a model whose graph is to be written: at level 0 or 1, so that passes leave no operators of
- * Pith's own. `open` may change in that. A compiled model is PITH_ERR_UNSUPPORTED. The caller
+ * Pith's own. A compiled model is PITH_ERR_UNSUPPORTED. The caller
  * destroys the model (models/open/open_model.h). */
-pith_status pith__export_graph_open(pith_model **model, const char *path, int level,
-                                    pith_open_options *open, pith_error *err);
+pith_status pith__export_graph_open(pith_model **model, const pith_source *source, int level,
+                                    const pith_open_options *open, pith_error *err);
 /* Gives a call within a call what the caller said of it, for options of another size. */
 void pith__export_graph_take_call(pith_call *inner, const pith_call *call);
 /* Takes away the outputs that opening added. */

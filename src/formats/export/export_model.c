@@ -228,7 +228,7 @@ static pith_status export_run(exported *x, const pith__onnx_sinks *sinks, bool *
 }
 
 /* The model is opened again for each try, since passes change its graph for good. */
-pith_status pith__model_write_onnx(const char *model, const pith_export_options *options,
+pith_status pith__model_write_onnx(const pith_source *source, const pith_export_options *options,
                                    const pith__onnx_sinks *sinks, pith_export_report *report,
                                    pith_error *err) {
     pith_export_options o = PITH_EXPORT_OPTIONS_INIT;
@@ -241,8 +241,6 @@ pith_status pith__model_write_onnx(const char *model, const pith_export_options 
     if (report && report->size < sizeof report->size)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the report has no size; initialise it with PITH_EXPORT_REPORT_INIT");
-    open.model_file = o.model_file;
-    open.route = o.route;
     pith__stop asked;
     const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads };
     pith__export_graph_take_call(&open.call, &o.call);
@@ -253,7 +251,7 @@ pith_status pith__model_write_onnx(const char *model, const pith_export_options 
                               .level = 3 } };
     pith_status status = PITH_OK;
     for (bool again = true; again && !status;) {
-        status = pith__export_graph_open(&x.m, model, 1, &open, err);
+        status = pith__export_graph_open(&x.m, source, 1, &open, err);
         if (status) return status;
         x.m->graph->making = &making;
         status = export_run(&x, sinks, &again);

@@ -55,14 +55,12 @@ static pith_status optimize_infer(const optimized *x) {
 }
 
 /* At level 0: which passes run is decided here, not by opening. */
-static pith_status optimize_open(optimized *x, const char *path) {
+static pith_status optimize_open(optimized *x, const pith_source *source) {
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
-    open.model_file = x->o->model_file;
-    open.route = x->o->route;
     open.input_shapes = x->o->input_shapes;
     open.input_shape_count = x->o->input_shape_count;
     pith__export_graph_take_call(&open.call, &x->o->call);
-    return pith__export_graph_open(&x->m, path, 0, &open, x->err);
+    return pith__export_graph_open(&x->m, source, 0, &open, x->err);
 }
 
 static pith_status optimize_cut(const optimized *x) {
@@ -157,7 +155,8 @@ static pith__fuse_kind optimize_kind(const pith_optimize_options *o) {
 }
 
 /* As in export_model.c, each try opens the model again. */
-pith_status pith__model_write_optimized(const char *model, const pith_optimize_options *options,
+pith_status pith__model_write_optimized(const pith_source *source,
+                                        const pith_optimize_options *options,
                                         const pith__onnx_sinks *sinks, pith_optimize_report *report,
                                         pith_error *err) {
     pith_optimize_options o = PITH_OPTIMIZE_OPTIONS_INIT;
@@ -178,7 +177,7 @@ pith_status pith__model_write_optimized(const char *model, const pith_optimize_o
     const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads };
     pith_status status = PITH_OK;
     for (bool again = true; again && !status;) {
-        status = optimize_open(&x, model);
+        status = optimize_open(&x, source);
         if (status) return status;
         x.m->graph->making = &making;
         status = optimize_once(&x, sinks, &again);

@@ -381,7 +381,7 @@ static pith_status quantize_run(pith_model *m, const pith_quantize_model_options
 }
 
 /* Opened at level 1, where matmuls and tables still are standard operators. */
-pith_status pith__model_write_quantized(const char *model,
+pith_status pith__model_write_quantized(const pith_source *source,
                                         const pith_quantize_model_options *options,
                                         const pith__onnx_sinks *sinks,
                                         pith_quantize_model_report *report, pith_error *err) {
@@ -397,12 +397,10 @@ pith_status pith__model_write_quantized(const char *model,
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
             "the report has no size; initialise it with PITH_QUANTIZE_MODEL_REPORT_INIT");
-    open.model_file = o.model_file;
-    open.route = o.route;
     pith__stop asked;
     const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads };
     pith__export_graph_take_call(&open.call, &o.call);
-    PITH_TRY(pith__export_graph_open(&m, model, 1, &open, err));
+    PITH_TRY(pith__export_graph_open(&m, source, 1, &open, err));
     m->graph->making = &making;
     pith_status status = quantize_run(m, &o, sinks, &own, err);
     pith__model_destroy(m);

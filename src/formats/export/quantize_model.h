@@ -1,4 +1,4 @@
-/* quantize_model.h - the implementation of pith_model_quantize. The caller has set the
+/* quantize_model.h - the implementation of pith_source_quantize. The caller has set the
  * floating-point mode. */
 #ifndef PITH_FORMATS_EXPORT_QUANTIZE_MODEL_H
 #define PITH_FORMATS_EXPORT_QUANTIZE_MODEL_H
@@ -6,7 +6,7 @@
 #include "formats/onnx/model_write.h"
 #include "pith/transform.h"
 
-pith_status pith__model_write_quantized(const char *model,
+pith_status pith__model_write_quantized(const pith_source *source,
                                         const pith_quantize_model_options *options,
                                         const pith__onnx_sinks *sinks,
                                         pith_quantize_model_report *report, pith_error *err);

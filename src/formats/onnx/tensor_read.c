@@ -198,9 +198,11 @@ static bool lies_in(const char *file, const char *folder, size_t folder_length) 
  * cache keeps a folder of links to files that lie side by side elsewhere. */
 static bool is_allowed(const pith__onnx_source *source, const char *file) {
     char real[PATH_MAX];
-    if (realpath(source->external_dir, real) && lies_in(file, real, strlen(real))) return true;
+    const pith_allocator *allocator = source->files->arena->allocator;
+    if (pith__file_real(real, source->external_dir, allocator) && lies_in(file, real, strlen(real)))
+        return true;
     for (size_t i = 0; i < source->files->count; i++) {
-        if (!realpath(source->files->items[i].path, real)) continue;
+        if (!pith__file_real(real, source->files->items[i].path, allocator)) continue;
         if (lies_in(file, real, (size_t)(strrchr(real, '/') + 1 - real))) return true;
     }
     return false;
@@ -215,7 +217,7 @@ static pith_status open_external(pith__onnx_source *source, pith_str location) {
     if (!source->external_dir)
         return pith__fail(source->err, PITH_ERR_UNSUPPORTED, "external data is not allowed here");
     PITH_TRY(pith__path_join(&path, source->arena, source->external_dir, location, source->err));
-    if (!realpath(path.data, real))
+    if (!pith__file_real(real, path.data, source->files->arena->allocator))
         return pith__fail(source->err, PITH_ERR_NOT_FOUND, "external data file \"%s\" is missing",
                           path.data);
     if (!is_allowed(source, real)) {

@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "models/describe/made_up_inputs.h"
 #include "models/encode/text_inputs.h"
-#include "models/open/open_model.h"
+#include "models/open/source.h"
 
 /* The difference that is allowed, as a share of the largest number of an output. Sums in another
  * order differ by about 1e-6 of it, a wrong fusion usually by more than 1e-2; ALLOWED_F32 lies
@@ -37,6 +37,7 @@ enum { WITHOUT_MAX = 8, RUNS = 12, RUNS_AT_OPEN = 6 };
 
 typedef struct check {
     pith__origin origin;
+    const pith_source *source; /* NULL: the options of opening say all */
     pith_open_options options; /* level, allocator and shapes of the caller; f32 */
     const pith_check_options *given;
     pith_model *reference;
@@ -512,6 +513,7 @@ static pith_status compare_begin(check *c, const pith_open_options *options,
                                  const pith_call *call) {
     c->options = (pith_open_options)PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(c->options, options, c->err);
+    if (c->source) PITH_TRY(pith__model_source_options(&c->options, c->source, c->err));
     if (!c->options.optimization) c->options.optimization = 3;
     compare_take_call(&c->options.call, call);
     c->options.flags &= ~(uint32_t)(PITH_OPEN_CHECK | PITH_OPEN_DESCRIBE);
@@ -551,7 +553,7 @@ static pith_status compare_levels(size_t *findings, check *c) {
 }
 
 /* *findings is set only if the work was done; findings themselves are told one by one. */
-pith_status pith__compare_graphs(size_t *findings, const char *path,
+pith_status pith__compare_graphs(size_t *findings, const pith_source *source,
                                  const pith_check_options *options, pith_error *err) {
     pith_check_options o = PITH_CHECK_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
@@ -559,7 +561,8 @@ pith_status pith__compare_graphs(size_t *findings, const char *path,
     pith__progress told;
     PITH_TRY(pith__stop_check(stop, err));
     if (o.runs < 0) return pith__fail(err, PITH_ERR_ARGUMENT, "runs must not be negative");
-    check c = { .origin = pith__origin_path(path),
+    check c = { .origin = pith__model_source_origin(source),
+                .source = source,
                 .given = &o,
                 .stop = stop,
                 .progress = pith__progress_begin(&told, &o.call),

@@ -8,10 +8,11 @@
 #define PITH_MODELS_DESCRIBE_COMPARE_GRAPHS_H
 
 #include "models/open/open_model.h"
+#include "pith/source.h"
 
-/* Implements pith_model_check_fusions. The caller has set the floating-point mode, here and below.
+/* Implements pith_source_check_fusions. The caller has set the floating-point mode, here and below.
  */
-pith_status pith__compare_graphs(size_t *findings, const char *path,
+pith_status pith__compare_graphs(size_t *findings, const pith_source *source,
                                  const pith_check_options *options, pith_error *err);
 
 /* The part "checks" (base/optional_part.h): opens a model with every pass left out whose result

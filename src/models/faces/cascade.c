@@ -119,7 +119,7 @@ static pith_status cascade_look(pith_model *m, const char *dir, pith__files *fil
 /* Graphs and files are only looked at here, and given back; opening reads the chosen ones again. */
 pith_status pith__cascade_find(pith_model *m, const char *dir, pith_error *err) {
     pith__arena arena;
-    if (!cascade_least() || !pith__dir_exists(dir)) return PITH_OK;
+    if (!cascade_least() || !pith__dir_there(dir, m->options.call.allocator)) return PITH_OK;
     pith__arena_init(&arena, m->options.call.allocator);
     pith__files files = { .arena = &arena, .copy = m->options.flags & PITH_OPEN_COPY };
     pith_status status = cascade_look(m, dir, &files, err);

@@ -58,7 +58,7 @@ static pith_status find_other(pith_str *path, directory_class *class, pith_model
         pith_str *names, within = pith__arena_printf(&m->arena, "%s%s", dir, folder ? "/onnx" : "");
         size_t count, best = 0;
         if (!within.data) return pith__fail_memory(err, 0);
-        if (!pith__dir_exists(within.data)) continue;
+        if (!pith__dir_there(within.data, m->arena.allocator)) continue;
         PITH_TRY(pith__dir_names(&names, &count, within.data, &m->arena, err));
         directory_class found = DIRECTORY_NONE;
         for (size_t i = 0; i < count; i++) {

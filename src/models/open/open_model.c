@@ -48,12 +48,14 @@ void pith__model_destroy(pith_model *m) {
     pith__program_close(&m->program);
     pith__arena_free(&m->program_arena);
     if (m->close_files) m->close_files(m);
+    pith__held *held = m->account.files;
     pith__arena_free(&m->arena);
     pthread_mutex_destroy(&m->lock);
     pthread_mutex_destroy(&m->view_lock);
     pthread_mutex_destroy(&m->busy.lock);
     pith__account_end(&m->account);
     pith__memory_free(&host, m);
+    if (held) held->release(held);
 }
 
 void pith__model_keep(const pith_model *model) {
@@ -112,7 +114,7 @@ static pith_status complete_options(pith_open_options *o, pith_error *err) {
 /* A model without its contents. Options that exclude each other are told here, before a file is
  * touched. */
 static pith_status create_model(pith_model **model, const pith_open_options *given,
-                                pith_error *err) {
+                                pith__held *held, pith_error *err) {
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(options, given, err);
     PITH_TRY(complete_options(&options, err));
@@ -131,6 +133,8 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
         pith__memory_free(allocator, m);
         return pith__fail_memory(err, sizeof m->lock);
     }
+    if (held) m->account.files = held;
+    if (m->account.files) m->account.files->keep(m->account.files);
     if (options.call.log) m->log = *options.call.log;
     m->options.call.allocator = &m->account.allocator;
     m->options.call.log = options.call.log ? &m->log : NULL;
@@ -292,7 +296,7 @@ pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *o
                                        pith_error *err) {
     pith_model *m = NULL;
     pith__progress told;
-    PITH_TRY(create_model(&m, options, err));
+    PITH_TRY(create_model(&m, options, origin->held, err));
     m->limits = limits;
     m->making = (pith__making){ stop, m->options.call.threads };
     m->progress = pith__progress_begin(&told, &m->options.call);
@@ -318,6 +322,24 @@ pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *o
     m->options.devices = NULL;
     m->options.runtime_options = NULL;
     m->options.model_file = m->options.route = m->options.system_root = NULL;
+    if (status)
+        pith__model_destroy(m);
+    else
+        *model = m;
+    return status;
+}
+
+pith_status pith__model_identify(
+    pith_model **model, const pith__origin *origin, const pith_open_options *options,
+    pith_status (*identify)(pith_model *model, const struct pith__source *source, pith_error *err),
+    pith__stop *stop, pith_error *err) {
+    pith_model *m = NULL;
+    PITH_TRY(create_model(&m, options, origin->held, err));
+    m->identify = identify;
+    m->making = (pith__making){ stop, m->options.call.threads };
+    pith_status status = pith__stop_check(stop, err);
+    if (!status) status = origin->open(m, origin, err);
+    status = pith__account_settle(&m->account, status, err);
     if (status)
         pith__model_destroy(m);
     else

@@ -10,6 +10,7 @@ typedef struct pith__origin {
     const char *path;
     pith_str bytes;
     uint32_t network; /* of a compiled file with the networks of a detector */
+    pith__held *held; /* the files of a source, with its path as it was found; NULL: none */
 } pith__origin;
 pith__origin pith__origin_path(const char *path); /* a file, a directory or a name of the model
                                                      cache */
@@ -30,6 +31,12 @@ pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *o
  * ask for it. */
 pith_status pith__model_make(pith_model **model, pith__origin origin,
                              const pith_open_options *options, pith_error *err);
+/* Makes a model that is opened no further than to its reader, in whose place `identify` is called:
+ * path, directory and reader are known. */
+pith_status pith__model_identify(
+    pith_model **model, const pith__origin *origin, const pith_open_options *options,
+    pith_status (*identify)(pith_model *model, const struct pith__source *source, pith_error *err),
+    pith__stop *stop, pith_error *err);
 void pith__model_destroy(pith_model *model);
 /* Notes what a model takes whose texts have an encoder, or whose outputs modules added to
  * (base/piece_listener.h). */

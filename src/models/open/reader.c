@@ -55,6 +55,7 @@ pith_status pith__reader_open(pith_model *m, const pith__reader *reader, pith__s
     m->reader = reader;
     m->source_bytes = source.bytes;
     m->source_folder = source.folder;
+    if (m->identify) return m->identify(m, &source, err);
     PITH_TRY(reader->read(m, &source, err));
     m->graph->making = &m->making;
     return pith__stop_check(m->making.stop, err);

@@ -70,6 +70,7 @@ extern const size_t pith__reader_table_count;
 
 /* Returns the reader with the lowest rank above this one; NULL: there is none. */
 const pith__reader *pith__reader_after(int rank);
+/* Sets the model's reader, and reads. */
 pith_status pith__reader_open(pith_model *model, const pith__reader *reader, pith__source source,
                               pith_error *err);
 /* Opens the directory model->dir: the file that options.model_file names; else, if the modules are

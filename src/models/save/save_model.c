@@ -1,5 +1,6 @@
 /* save_model.c - open models to one file and back: puts the sections of formats/compiled/compiled.h
  * together and takes them apart. What each section holds is in save_<what>.c. */
+#include "base/caller_options.h"
 #include "base/error.h"
 #include "base/left_out_pieces.h"
 #include "base/optional_part.h"
@@ -8,7 +9,7 @@
 #include "formats/compiled/graph_bytes.h"
 #include "models/faces/cascade.h"
 #include "models/faces/detector.h"
-#include "models/open/open_model.h"
+#include "models/open/source.h"
 #include "models/save/save_heads.h"
 #include "models/save/save_model.h"
 
@@ -219,13 +220,16 @@ pith_status pith__model_write(const pith_model *const *models, size_t count,
     return write_models(models, count, writer, err);
 }
 
-pith_status pith__model_verify_file(const char *path, pith_error *err) {
-    pith__file file;
-    PITH_TRY(pith__file_open(&file, path, false, NULL, err));
-    pith_status status =
-        pith__compiled_verify((pith_str){ (const char *)file.data, file.size }, err);
-    pith__file_close(&file);
-    return status ? pith__fail_at(err, status, "%s: ", path) : PITH_OK;
+pith_status pith__model_verify(const pith_source *source, const pith_call *call, pith_error *err) {
+    pith_call o = PITH_CALL_INIT;
+    pith_str bytes;
+    pith__stop own;
+    pith__progress told;
+    PITH_TAKE_OPTIONS(o, call, err);
+    PITH_TRY(pith__model_source_bytes(&bytes, source, err));
+    const pith_status status = pith__compiled_verify(bytes, pith__stop_begin(&own, &o),
+                                                     pith__progress_begin(&told, &o), err);
+    return status && source->path ? pith__fail_at(err, status, "%s: ", source->path) : status;
 }
 
 /* ---- loading ---- */

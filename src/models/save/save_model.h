@@ -3,12 +3,13 @@
 #define PITH_MODELS_SAVE_SAVE_MODEL_H
 
 #include "models/model.h"
+#include "pith/source.h"
 
-/* The implementation of pith_model_save, pith_model_save_routes and pith_model_verify. The caller
+/* The implementation of pith_model_save, pith_model_save_routes and pith_source_verify. The caller
  * has set the floating-point mode. */
 pith_status pith__model_write(const pith_model *const *models, size_t count,
                               const pith_writer *writer, pith_error *err);
-pith_status pith__model_verify_file(const char *path, pith_error *err);
+pith_status pith__model_verify(const pith_source *source, const pith_call *call, pith_error *err);
 
 /* Fills a model from a compiled file: graphs, ports, modules, report. file must outlive the model.
  */

@@ -40,7 +40,8 @@ static pith_status directory_find(pith_str *path, const pith__table_source *sour
         if (!name.data) return pith__fail_memory(err, file.size);
         PITH_TRY(pith__path_join(&one, source->arena, source->path, name, err));
         there = false; /* a folder may have the name without an ending */
-        if (i || !pith__dir_exists(one.data)) PITH_TRY(pith__file_there(&there, one.data, err));
+        if (i || !pith__dir_exists(one.data))
+            PITH_TRY(pith__file_there(&there, one.data, NULL, err));
         if (there && found.data) return pith__source_twice(found, one, err);
         if (there) found = one;
         if (there && !i) break;

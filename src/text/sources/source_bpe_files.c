@@ -184,7 +184,7 @@ static pith_status source_bpe_files_load(pith__loader *loader, const char *path,
     pith__file merges;
     if (!merges_path.data) return pith__fail_memory(loader->err, strlen(path));
     bool there;
-    PITH_TRY(pith__file_there(&there, merges_path.data, loader->err));
+    PITH_TRY(pith__file_there(&there, merges_path.data, loader->allocator, loader->err));
     if (!there)
         return pith__fail(loader->err, PITH_ERR_NOT_FOUND, "%s needs a merges.txt next to it",
                           path);

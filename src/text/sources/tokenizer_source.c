@@ -13,7 +13,7 @@ pith_status pith__source_check_size(const pith__loader *loader, const char *name
 
 pith_status pith__source_open(pith__file *file, const pith__loader *loader, const char *path,
                               bool copy) {
-    PITH_TRY(pith__source_check_size(loader, path, pith__file_size(path)));
+    PITH_TRY(pith__source_check_size(loader, path, pith__file_size(path, loader->allocator)));
     return pith__file_open(file, path, copy, loader->allocator, loader->err);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/memory/memory.h"
 #include "formats/onnx/onnx_text.h"
+#include "support/source_test.h"
 #include "pith/pith.h"
 
 enum { ROWS = 96, K = 160, N = 192 };
@@ -205,13 +206,21 @@ static void other_forms_stop(void **state) {
         pith_quantize_model_options q = PITH_QUANTIZE_MODEL_OPTIONS_INIT;
         pith_convert_options c = PITH_CONVERT_OPTIONS_INIT;
         pith_status expected = stop_by(&e.call, way);
-        assert_int_equal(pith_model_export(MODEL, &e, &writer, NULL, NULL, &err), expected);
+        assert_int_equal(
+            WITH_SOURCE(MODEL, 0, pith_source_export(source, &e, &writer, NULL, NULL, &err)),
+            expected);
         expected = stop_by(&o.call, way);
-        assert_int_equal(pith_model_optimize(MODEL, &o, &writer, NULL, NULL, &err), expected);
+        assert_int_equal(
+            WITH_SOURCE(MODEL, 0, pith_source_optimize(source, &o, &writer, NULL, NULL, &err)),
+            expected);
         expected = stop_by(&q.call, way);
-        assert_int_equal(pith_model_quantize(MODEL, &q, &writer, NULL, NULL, &err), expected);
+        assert_int_equal(
+            WITH_SOURCE(MODEL, 0, pith_source_quantize(source, &q, &writer, NULL, NULL, &err)),
+            expected);
         expected = stop_by(&c.call, way);
-        assert_int_equal(pith_model_convert(MODEL, &c, &writer, NULL, &err), expected);
+        assert_int_equal(WITH_SOURCE(MODEL, PITH_SOURCE_FILE,
+                                     pith_source_convert(source, &c, &writer, NULL, &err)),
+                         expected);
         assert_int_equal(size, 0);
     }
 }

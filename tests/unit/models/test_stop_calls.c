@@ -78,10 +78,23 @@ static pith_status opens_tokenizer(const pith_call *call, pith_error *err) {
     return status;
 }
 
+static pith_status opens_source(const pith_call *call, pith_error *err) {
+    TAKE(pith_source_options, PITH_SOURCE_OPTIONS_INIT);
+    pith_source *s = NULL;
+    const pith_status status = pith_source_open(&s, DIR, &o, err);
+    if (status) assert_null(s);
+    pith_source_close(s);
+    return status;
+}
+
 static pith_status checks(const pith_call *call, pith_error *err) {
     TAKE(pith_check_options, PITH_CHECK_OPTIONS_INIT);
     size_t findings;
-    return pith_model_check_fusions(&findings, DIR, &o, err);
+    pith_source *source = NULL;
+    assert_int_equal(pith_source_open(&source, DIR, NULL, err), PITH_OK);
+    const pith_status status = pith_source_check_fusions(&findings, source, &o, err);
+    pith_source_close(source);
+    return status;
 }
 
 static pith_status embeds(const pith_call *call, pith_error *err) {
@@ -181,6 +194,7 @@ static const struct {
     { "open", "steps", opens },
     { "open, checked", "steps", opens_checked },
     { "open a tokenizer", NULL, opens_tokenizer },
+    { "open a source", "files", opens_source },
     { "check", "runs", checks },
     { "embed", "texts", embeds },
     { "embed one", "texts", embeds_long },

@@ -208,7 +208,8 @@ static void test_cut(void **state) {
 static void flip(bytes *file, size_t bit) { file->data[bit / 8] ^= (unsigned char)(1u << bit % 8); }
 
 static pith_status verify(const bytes *file) {
-    return pith__compiled_verify((pith_str){ (const char *)file->data, file->size }, NULL);
+    return pith__compiled_verify((pith_str){ (const char *)file->data, file->size }, NULL, NULL,
+                                 NULL);
 }
 
 /* A bit of header or table is an error at opening; one of the contents is found by verifying and

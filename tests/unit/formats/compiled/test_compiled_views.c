@@ -490,8 +490,9 @@ static void test_flipped_bits(void **state) {
             pith_error err = PITH_ERROR_INIT;
             bytes got = { NULL, 0, 0 };
             begin[bit / 8] ^= (char)(1 << bit % 8);
-            assert_int_equal(pith__compiled_verify((pith_str){ file.data, file.size }, NULL),
-                             PITH_ERR_FORMAT);
+            assert_int_equal(
+                pith__compiled_verify((pith_str){ file.data, file.size }, NULL, NULL, NULL),
+                PITH_ERR_FORMAT);
             if (work(&got, &counted, &file, &err)) assert_true(++refused && err.message[0]);
             assert_int_equal(counted.live, 0);
             if (parts[i].kind == PITH_SECTION_ROUTES) refused += !open_route(&file, "doc");

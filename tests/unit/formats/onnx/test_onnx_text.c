@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "support/failing_alloc.h"
 #include "formats/onnx/onnx_text.h"
+#include "support/source_test.h"
 #include "pith/pith.h"
 
 /* Everything the syntax has. */
@@ -324,24 +325,39 @@ static void test_api(void **state) {
     const char *path = PITH_TEST_DATA "/models/bert-base-script17-sdpa/model.onnx";
     gathered g = { NULL, 0 };
     const pith_writer writer = { gather, NULL, &g }, full = { refuse, NULL, NULL };
-    assert_int_equal(pith_model_convert(path, &options, &writer, &report, &err), PITH_OK);
+    assert_int_equal(WITH_SOURCE(path, PITH_SOURCE_FILE,
+                                 pith_source_convert(source, &options, &writer, &report, &err)),
+                     PITH_OK);
     assert_int_equal(report.from, PITH_CONVERT_ONNX);
     assert_int_equal(report.to, PITH_CONVERT_TEXT);
     assert_int_equal(report.bytes, g.size);
     free(g.text);
     options.to = PITH_CONVERT_ONNX;
-    assert_int_equal(pith_model_convert(path, &options, &writer, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(WITH_SOURCE(path, PITH_SOURCE_FILE,
+                                 pith_source_convert(source, &options, &writer, NULL, &err)),
+                     PITH_ERR_ARGUMENT);
     assert_string_equal(err.message, "the file is ONNX, not text, already");
     options.to = 3;
-    assert_int_equal(pith_model_convert(path, &options, &writer, NULL, &err), PITH_ERR_ARGUMENT);
-    assert_int_equal(pith_model_convert(path, NULL, &full, NULL, &err), PITH_ERR_IO);
+    assert_int_equal(WITH_SOURCE(path, PITH_SOURCE_FILE,
+                                 pith_source_convert(source, &options, &writer, NULL, &err)),
+                     PITH_ERR_ARGUMENT);
+    assert_int_equal(
+        WITH_SOURCE(path, PITH_SOURCE_FILE, pith_source_convert(source, NULL, &full, NULL, &err)),
+        PITH_ERR_IO);
     assert_string_equal(err.message, "the text could not be written");
-    assert_int_equal(pith_model_convert(path, NULL, NULL, NULL, &err), PITH_ERR_ARGUMENT);
-    assert_int_equal(pith_model_convert("missing.onnx", NULL, &writer, NULL, &err),
+    assert_int_equal(
+        WITH_SOURCE(path, PITH_SOURCE_FILE, pith_source_convert(source, NULL, NULL, NULL, &err)),
+        PITH_ERR_ARGUMENT);
+    assert_int_equal(WITH_SOURCE("missing.onnx", PITH_SOURCE_FILE,
+                                 pith_source_convert(source, NULL, &writer, NULL, &err)),
                      PITH_ERR_NOT_FOUND);
-    assert_int_equal(pith_model_convert(NULL, NULL, &writer, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(
+        WITH_SOURCE(NULL, PITH_SOURCE_FILE, pith_source_convert(source, NULL, &writer, NULL, &err)),
+        PITH_ERR_ARGUMENT);
     report.size = 0;
-    assert_int_equal(pith_model_convert(path, NULL, &writer, &report, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(WITH_SOURCE(path, PITH_SOURCE_FILE,
+                                 pith_source_convert(source, NULL, &writer, &report, &err)),
+                     PITH_ERR_ARGUMENT);
 }
 
 int main(void) {

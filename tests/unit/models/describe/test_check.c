@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "engine/opt/pass.h"
+#include "support/source_test.h"
 #include "pith/pith.h"
 
 #define BERT PITH_TEST_DATA "/models/bert-base-script17-eager/model.onnx"
@@ -52,7 +53,7 @@ static size_t check_model(const char *path, int32_t runs) {
     size_t findings = 99;
     options.finding = note;
     options.runs = runs;
-    if (pith_model_check_fusions(&findings, path, &options, &err))
+    if (WITH_SOURCE(path, 0, pith_source_check_fusions(&findings, source, &options, &err)))
         fail_msg("%s: %s", path, err.message);
     return findings;
 }
@@ -149,13 +150,18 @@ static void test_refusals(void **state) {
     size_t findings;
     pith_check_options options = PITH_CHECK_OPTIONS_INIT;
     options.runs = -1;
-    assert_int_equal(pith_model_check_fusions(&findings, BERT, &options, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(
+        WITH_SOURCE(BERT, 0, pith_source_check_fusions(&findings, source, &options, &err)),
+        PITH_ERR_ARGUMENT);
     options.runs = 0;
-    assert_int_equal(pith_model_check_fusions(&findings, "/nowhere.onnx", &options, &err),
+    assert_int_equal(WITH_SOURCE("/nowhere.onnx", 0,
+                                 pith_source_check_fusions(&findings, source, &options, &err)),
                      PITH_ERR_NOT_FOUND);
     const int stop = 1;
     options.call.cancel = &stop;
-    assert_int_equal(pith_model_check_fusions(&findings, BERT, &options, &err), PITH_ERR_CANCELLED);
+    assert_int_equal(
+        WITH_SOURCE(BERT, 0, pith_source_check_fusions(&findings, source, &options, &err)),
+        PITH_ERR_CANCELLED);
 }
 
 int main(void) {
