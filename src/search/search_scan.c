@@ -26,14 +26,16 @@ typedef struct scan_job {
 } scan_job;
 
 /* A list that is full passes over most scores by one comparison. */
-static void scan_offer(pith__top *top, const float *scores, size_t item, size_t n) {
+static void scan_offer(pith__top *top, const pith_search_index *x, const float *scores, size_t item,
+                       size_t n) {
     size_t i = 0;
     for (; i < n; i++) {
         if (top->count >= top->k) break;
-        pith__top_put(top, (int64_t)(item + i), scores[i]);
+        pith__top_put(top, pith__search_number(x, item + i), scores[i]);
     }
     for (; i < n; i++)
-        if (!(scores[i] < top->hits[0].score)) pith__top_offer(top, (int64_t)(item + i), scores[i]);
+        if (!(scores[i] < top->hits[0].score))
+            pith__top_offer(top, pith__search_number(x, item + i), scores[i]);
 }
 
 static void scan_task(void *context, size_t part, int worker) {
@@ -47,7 +49,7 @@ static void scan_task(void *context, size_t part, int worker) {
         if (pith__stop_asked(s->stop)) return;
         s->score(&w->room, &w->inner, s, item, n);
         for (size_t i = 0; i < s->lists; i++)
-            scan_offer(&w->tops[i], w->room.scores + i * w->room.stride, item, n);
+            scan_offer(&w->tops[i], s->index, w->room.scores + i * w->room.stride, item, n);
     }
 }
 
