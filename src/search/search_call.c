@@ -82,7 +82,7 @@ static void rescore_task(void *context, size_t part, int worker) {
         pith__search_score(room, c->index, &q, row, 1);
         pith__top_offer(&best, number, room->scores[0]);
     }
-    pith__top_sort(&best);
+    if (!pith__top_sort(&best, c->stop)) return;
     call_put_hits(c->hits + part * c->stride, c->stride, &best, c->index);
 }
 

@@ -40,29 +40,29 @@ static inline pith_search_index *build(pages *p, const set *s) {
     return index;
 }
 
-typedef struct bytes {
+typedef struct file_bytes {
     char *data; /* aligned to 64 */
     size_t size, room;
-} bytes;
+} file_bytes;
 
 static inline int32_t bytes_begin(void *user, uint64_t total) {
-    bytes *b = user;
+    file_bytes *b = user;
     b->room = (size_t)total;
     b->data = aligned_alloc(64, ((size_t)total + 64) & ~(size_t)63);
     return !b->data;
 }
 
 static inline int32_t bytes_write(void *user, const void *data, size_t size) {
-    bytes *b = user;
+    file_bytes *b = user;
     if (size > b->room - b->size) return 1;
     memcpy(b->data + b->size, data, size);
     b->size += size;
     return 0;
 }
 
-static inline bytes save(const pith_search_index *index) {
+static inline file_bytes save(const pith_search_index *index) {
     pith_error err = PITH_ERROR_INIT;
-    bytes b = { 0 };
+    file_bytes b = { 0 };
     const pith_writer writer = { bytes_write, bytes_begin, &b };
     if (pith_search_index_save(index, NULL, &writer, &err)) fail_msg("%s", err.message);
     assert_int_equal(b.size, b.room);

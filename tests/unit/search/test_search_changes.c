@@ -76,14 +76,14 @@ static void check_file(pith_search_index **index, const mirror *m, bool stay_ope
                 .page = 1 + (size_t)random_below(300) };
     pith_search_index *fresh = build(&p, &s), *opened = NULL;
     pith_error err = PITH_ERROR_INIT;
-    bytes one = save(*index), two = save(fresh);
+    file_bytes one = save(*index), two = save(fresh);
     if (one.size != two.size || memcmp(one.data, two.data, one.size))
         fail_msg("%s: the file is another one", what);
     if (pith_search_index_open_memory(&opened, one.data, one.size, s.dim, NULL, &err))
         fail_msg("%s", err.message);
     assert_int_equal(pith_search_index_metric(opened), s.how.metric);
     check_hits(opened, m, what);
-    bytes again = save(opened);
+    file_bytes again = save(opened);
     assert_true(again.size == one.size && !memcmp(again.data, one.data, one.size));
     free(again.data);
     if (stay_open) { /* its next change reads the rows */
@@ -243,7 +243,7 @@ static void over_rows(void **state) {
         s.how.first_pass = pass;
         pages p = { .rows = s.rows, .row_bytes = s.row_bytes, .count = s.count, .page = 50 };
         pith_search_index *over = set_index(&s), *built = build(&p, &s);
-        bytes one = save(over), two = save(built);
+        file_bytes one = save(over), two = save(built);
         assert_true(one.size == two.size && !memcmp(one.data, two.data, one.size));
         pith_search_index_destroy(over);
         pith_search_index_destroy(built);
@@ -264,7 +264,7 @@ static void documents(void **state) {
     options.query_offsets = query_offsets;
     pith_search_index *over = set_index(&s), *opened = NULL;
     pith_hit hits[14], good[14];
-    bytes file = save(over);
+    file_bytes file = save(over);
     assert_int_equal(
         pith_search_index_open_memory(&opened, file.data, file.size, 24, NULL, NULL), PITH_OK);
     search(good, over, s.query, 2, 7, &options);
@@ -291,7 +291,7 @@ static void *read_it(void *context) {
         pith_hit hits[8];
         search(hits, r->index, r->s->query, 2, 4, NULL);
         assert_hits(hits, r->good, 8, 8, "at once");
-        bytes file = save(r->index);
+        file_bytes file = save(r->index);
         free(file.data);
     }
     return NULL;
