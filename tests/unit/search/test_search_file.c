@@ -216,6 +216,15 @@ static void own_path(char *path, size_t size) {
     close(fd);
 }
 
+/* PITH_TEST_SEEDS: a folder that gets the files, for the fuzz target. */
+static void write_seed(int kind, const file_bytes *b) {
+    const char *folder = getenv("PITH_TEST_SEEDS");
+    char path[256];
+    if (!folder) return;
+    snprintf(path, sizeof path, "%s/kind_%d.pix", folder, kind);
+    write_file(path, b->data, b->size);
+}
+
 static void cut_off(void **state) {
     (void)state;
     for (int kind = 0; kind < KINDS; kind++) {
@@ -223,6 +232,7 @@ static void cut_off(void **state) {
         pith_search_index *index = kind_index(&s);
         file_bytes b = save(index);
         assert_int_equal(use(b.data, b.size, false), PITH_OK);
+        write_seed(kind, &b);
         for (size_t size = 0; size < b.size; size += size < 600 ? 1 : 61) {
             assert_int_equal(use(b.data, size, false), PITH_ERR_FORMAT);
             if (size > 8) (void)use(b.data, size, true);
@@ -434,7 +444,7 @@ done:
 
 static void out_of_memory(void **state) {
     (void)state;
-    static const long least[WORKS] = { 5, 2, 0, 1, 2, 4 };
+    static const long least[WORKS] = { 5, 1, 0, 1, 2, 4 };
     for (int kind = 0; kind < KINDS - 1; kind++) {
         set s = kind_set(kind);
         pith_search_index *index = kind_index(&s);
