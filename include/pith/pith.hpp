@@ -1225,9 +1225,8 @@ class SearchIndex {
         return SearchIndex(handle);
     }
     static void verify(const std::string &path, const pith_call &call = options<pith_call>()) {
-        detail::attempt([&](pith_error *err) {
-            return pith_search_index_verify(path.c_str(), &call, err);
-        });
+        detail::attempt(
+            [&](pith_error *err) { return pith_search_index_verify(path.c_str(), &call, err); });
     }
     /* ids nullptr: the rows are numbered on. */
     void add(const void *rows, const std::int64_t *ids, std::size_t count,

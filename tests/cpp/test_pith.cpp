@@ -77,9 +77,7 @@ void test_index(const pith::Vectors &v, const std::vector<std::vector<pith_hit>>
     bool thrown = false;
     try {
         pith::SearchIndex::build([]() -> pith::SearchIndex::Page { throw 7; }, 3);
-    } catch (int seven) {
-        thrown = seven == 7;
-    }
+    } catch (int seven) { thrown = seven == 7; }
     CHECK(thrown);
 }
 

@@ -72,7 +72,10 @@ static void check_file(pith_search_index **index, const mirror *m, bool stay_ope
                        const char *what) {
     static int64_t ids[IDS];
     set s = mirror_rows(m, ids);
-    pages p = { .rows = s.rows, .ids = ids, .row_bytes = s.row_bytes, .count = s.count,
+    pages p = { .rows = s.rows,
+                .ids = ids,
+                .row_bytes = s.row_bytes,
+                .count = s.count,
                 .page = 1 + (size_t)random_below(300) };
     pith_search_index *fresh = build(&p, &s), *opened = NULL;
     pith_error err = PITH_ERROR_INIT;
@@ -170,8 +173,8 @@ static void at_random(void **state) {
                 }
             }
             for (int i = 0; i < IDS; i++) m.row[i] = -1;
-            assert_int_equal(
-                pith_search_index_remove(index, NULL, m.ids, IDS, NULL, NULL), PITH_OK);
+            assert_int_equal(pith_search_index_remove(index, NULL, m.ids, IDS, NULL, NULL),
+                             PITH_OK);
             assert_int_equal(pith_search_index_count(index), 0);
             assert_true(pith_search_index_bytes(index) < (size_t)64 << 10);
             check_hits(index, &m, what);
@@ -196,7 +199,9 @@ static void ties(void **state) {
         rows[(size_t)i * DIM + (size_t)(i % 3)] = 1;
     }
     for (int pass = 0; pass < 3; pass++) {
-        set s = { .rows = rows, .dim = DIM, .row_bytes = DIM * sizeof *rows,
+        set s = { .rows = rows,
+                  .dim = DIM,
+                  .row_bytes = DIM * sizeof *rows,
                   .how = PITH_SEARCH_INDEX_OPTIONS_INIT };
         pages p = { rows, ids, s.row_bytes, COUNT_, 1000, 0, 0 };
         pith_hit hits[K];
@@ -265,8 +270,8 @@ static void documents(void **state) {
     pith_search_index *over = set_index(&s), *opened = NULL;
     pith_hit hits[14], good[14];
     file_bytes file = save(over);
-    assert_int_equal(
-        pith_search_index_open_memory(&opened, file.data, file.size, 24, NULL, NULL), PITH_OK);
+    assert_int_equal(pith_search_index_open_memory(&opened, file.data, file.size, 24, NULL, NULL),
+                     PITH_OK);
     search(good, over, s.query, 2, 7, &options);
     search(hits, opened, s.query, 2, 7, &options);
     assert_hits(hits, good, 14, 14, "documents");

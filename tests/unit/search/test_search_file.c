@@ -130,9 +130,8 @@ static void wrong_opens(void **state) {
                      PITH_ERR_ARGUMENT);
     assert_int_equal(pith_search_index_open_memory(&opened, b.data + 1, b.size - 1, 0, NULL, &err),
                      PITH_ERR_ARGUMENT);
-    assert_int_equal(
-        pith_search_index_open_memory(&opened, b.data, b.size, DIM + 1, NULL, &err),
-        PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_search_index_open_memory(&opened, b.data, b.size, DIM + 1, NULL, &err),
+                     PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "dim 9, not 10"));
     o.first_pass = PITH_FIRST_PASS_BINARY;
     assert_int_equal(pith_search_index_open_memory(&opened, b.data, b.size, DIM, &o, &err),
@@ -180,8 +179,7 @@ static pith_status use(const char *file, size_t size, bool right) {
     pith_search_index *index = NULL;
     memcpy(copy, file, size);
     if (right) put_right(copy, size);
-    const pith_status status =
-        pith_search_index_open_memory(&index, copy, size, 0, NULL, &err);
+    const pith_status status = pith_search_index_open_memory(&index, copy, size, 0, NULL, &err);
     if (status) {
         assert_null(index);
         assert_true(err.message[0]);
@@ -282,9 +280,9 @@ static void flipped(void **state) {
 /* Numbers that a table and settings must not have, under right hashes. */
 static void forged(void **state) {
     (void)state;
-    static const uint64_t numbers[] = { 0,         1,          2,          63,        64,
-                                        1u << 20,  0x7FFFFFFF, 0x80000000, UINT32_MAX, INT64_MAX,
-                                        1ull << 63, UINT64_MAX };
+    static const uint64_t numbers[] = { 0,          1,         2,          63,
+                                        64,         1u << 20,  0x7FFFFFFF, 0x80000000,
+                                        UINT32_MAX, INT64_MAX, 1ull << 63, UINT64_MAX };
     for (int kind = 0; kind < KINDS; kind++) {
         set s = kind_set(kind);
         pith_search_index *index = kind_index(&s);
@@ -519,7 +517,8 @@ static pith_status ask_work(int what, const set *s, asker *a) {
     how.call.threads = 1;
     status = pith_search_index_build(&index, &source, s->dim, &how, &err);
     if (what == WORK_BUILD && status) assert_null(index);
-    if (what == WORK_ADD) status = pith_search_index_add(index, s->rows, NULL, s->count, &call, &err);
+    if (what == WORK_ADD)
+        status = pith_search_index_add(index, s->rows, NULL, s->count, &call, &err);
     if (what == WORK_SAVE) status = pith_search_index_save(index, &call, &writer, &err);
     if (what == WORK_ADD && status) assert_int_equal(pith_search_index_count(index), s->count);
     pith_search_index_destroy(index);
@@ -555,8 +554,8 @@ static void a_million(void **state) {
     const size_t query_offsets[] = { 0, 64 };
     float *queries = calloc(64 * dim, sizeof *queries);
     pith_hit *hits = calloc(64 * 10, sizeof *hits);
-    void *rows = mmap(NULL, count * dim * 4, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                      -1, 0);
+    void *rows =
+        mmap(NULL, count * dim * 4, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (rows == MAP_FAILED) skip(); /* the address space is limited */
     for (int metric = 0; metric < 4; metric++) {
         pith_search_index_options how = PITH_SEARCH_INDEX_OPTIONS_INIT;
