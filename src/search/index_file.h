@@ -10,10 +10,10 @@
  *       contents
  *
  * Numbers are little-endian, and so are the arrays, which are mapped. Sections ascend, do not
- * overlap, and begin at multiples of 64, rows at multiples of 4096. A kind occurs once in a segment.
- * Writers of today have one segment, number 0. A reader refuses a segment and a kind that it does
- * not know, since hits would be wrong without them, but for kinds from 0x80000000 on, which it
- * skips.
+ * overlap, and begin at multiples of 64, rows at multiples of 4096. A kind occurs once in a
+ * segment. Writers of today have one segment, number 0. A reader refuses a segment and a kind that
+ * it does not know, since hits would be wrong without them, but for kinds from 0x80000000 on, which
+ * it skips.
  *
  * Only the hash of the header and that of the settings are compared when a file is opened;
  * pith__search_index_verify compares the others. */

@@ -1,8 +1,8 @@
 /* index_save.c - writing an index to a file; the layout is in index_file.h.
  *
- * Contents are walked twice: once for their hashes, which the table in front of them holds, and once
- * to be written. So the file is never in memory as a whole. Rows are written in the order of their
- * ids, so what an index went through cannot be seen in its file. */
+ * Contents are walked twice: once for their hashes, which the table in front of them holds, and
+ * once to be written. So the file is never in memory as a whole. Rows are written in the order of
+ * their ids, so what an index went through cannot be seen in its file. */
 #include "search/index_file.h"
 
 #include <stdio.h>

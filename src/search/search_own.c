@@ -212,8 +212,8 @@ static pith_status own_bring(pith_search_index *x, const char *rows, const int64
 }
 
 /* Puts the rows behind the last one where they belong: an id that is new goes behind it, one that
- * is there gets its new row. *twice: the first id that is there already, if there is one; the caller
- * of a build does not want it, and gives the index up. */
+ * is there gets its new row. *twice: the first id that is there already, if there is one; a build
+ * does not want it, and gives the index up. */
 static void own_settle(pith_search_index *x, size_t count, int64_t *twice) {
     struct pith__search_own *own = x->own;
     const size_t begin = x->count;
