@@ -1224,6 +1224,16 @@ class SearchIndex {
         });
         return SearchIndex(handle);
     }
+    /* data, aligned to 8 bytes, must stay as it is until the index is destroyed or changed. */
+    static SearchIndex from_memory(
+        const void *data, std::size_t size, std::size_t dim = 0,
+        const pith_search_index_options &o = options<pith_search_index_options>()) {
+        pith_search_index *handle = nullptr;
+        detail::attempt([&](pith_error *err) {
+            return pith_search_index_open_memory(&handle, data, size, dim, &o, err);
+        });
+        return SearchIndex(handle);
+    }
     static void verify(const std::string &path, const pith_call &call = options<pith_call>()) {
         detail::attempt(
             [&](pith_error *err) { return pith_search_index_verify(path.c_str(), &call, err); });

@@ -307,7 +307,7 @@ static void forged(void **state) {
                 put_number(e + 8, b.size & ~(size_t)63, 8);
                 const uint64_t last = number(e - ENTRY + 8, 8) + number(e - ENTRY + 16, 8);
                 put_number(e + 8, (last + 63) & ~(uint64_t)63, 8);
-                char *larger = aligned_alloc(64, b.size + 128);
+                char *larger = aligned_alloc(64, (b.size + 191) & ~(size_t)63);
                 memset(larger, 0, b.size + 128);
                 memcpy(larger, b.data, b.size);
                 assert_int_equal(use(larger, b.size + 128 - b.size % 64, true),
