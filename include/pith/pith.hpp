@@ -1423,12 +1423,19 @@ class Queue {
 
 /* ---- search ---- */
 
-/* An index over rows of the caller, which must outlive it. */
+/* An index over rows of the caller, which must outlive it; one that owns its rows and can change; or
+ * a file. */
 class SearchIndex {
   public:
+    /* The next rows, and their ids, which may be nullptr. count 0: there are no more. */
+    struct Page {
+        const void *rows = nullptr;
+        const std::int64_t *ids = nullptr;
+        std::size_t count = 0;
+    };
+
     SearchIndex(const void *rows, std::size_t count, std::size_t dim,
-                const pith_search_index_options &o = options<pith_search_index_options>())
-        : dim_(dim) {
+                const pith_search_index_options &o = options<pith_search_index_options>()) {
         pith_search_index *handle = nullptr;
         detail::attempt([&](pith_error *err) {
             return pith_search_index_create(&handle, rows, count, dim, &o, err);
@@ -1438,6 +1445,76 @@ class SearchIndex {
     explicit SearchIndex(const Vectors &rows,
                          const pith_search_index_options &o = options<pith_search_index_options>())
         : SearchIndex(rows.data(), rows.size(), rows.dim(), o) {}
+    /* Copies the rows of all pages; what next returns must stay valid until it is called again. What
+     * it throws is thrown again. */
+    static SearchIndex build(
+        const std::function<Page()> &next, std::size_t dim,
+        const pith_search_index_options &o = options<pith_search_index_options>()) {
+        Pages pages{ next, nullptr };
+        const pith_row_source source = { next_page, &pages };
+        pith_search_index *handle = nullptr;
+        detail::attempt([&](pith_error *err) {
+            const pith_status status = pith_search_index_build(&handle, &source, dim, &o, err);
+            if (pages.thrown) std::rethrow_exception(pages.thrown);
+            return status;
+        });
+        return SearchIndex(handle);
+    }
+    /* Maps a file, which must stay as it is. dim 0: whatever the file has. */
+    static SearchIndex open(
+        const std::string &path, std::size_t dim = 0,
+        const pith_search_index_options &o = options<pith_search_index_options>()) {
+        pith_search_index *handle = nullptr;
+        detail::attempt([&](pith_error *err) {
+            return pith_search_index_open(&handle, path.c_str(), dim, &o, err);
+        });
+        return SearchIndex(handle);
+    }
+    /* data, aligned to 8 bytes, must stay as it is until the index is destroyed or changed. */
+    static SearchIndex from_memory(
+        const void *data, std::size_t size, std::size_t dim = 0,
+        const pith_search_index_options &o = options<pith_search_index_options>()) {
+        pith_search_index *handle = nullptr;
+        detail::attempt([&](pith_error *err) {
+            return pith_search_index_open_memory(&handle, data, size, dim, &o, err);
+        });
+        return SearchIndex(handle);
+    }
+    static void verify(const std::string &path, const pith_call &call = options<pith_call>()) {
+        detail::attempt(
+            [&](pith_error *err) { return pith_search_index_verify(path.c_str(), &call, err); });
+    }
+    /* ids nullptr: the rows are numbered on. */
+    void add(const void *rows, const std::int64_t *ids, std::size_t count,
+             const pith_call &call = options<pith_call>()) {
+        detail::attempt([&](pith_error *err) {
+            return pith_search_index_add(handle_.get(), rows, ids, count, &call, err);
+        });
+    }
+    /* Returns how many of the ids were there. */
+    std::size_t remove(const std::int64_t *ids, std::size_t count,
+                       const pith_call &call = options<pith_call>()) {
+        std::size_t removed = 0;
+        detail::attempt([&](pith_error *err) {
+            return pith_search_index_remove(handle_.get(), &removed, ids, count, &call, err);
+        });
+        return removed;
+    }
+    void save(Writer &to, const pith_call &call = options<pith_call>()) const {
+        detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
+            return pith_search_index_save(get(), &call, writer, err);
+        });
+    }
+    std::string save() const {
+        std::string bytes;
+        Writer to(bytes);
+        save(to);
+        return bytes;
+    }
+    std::size_t dim() const noexcept { return pith_search_index_dim(get()); }
+    pith_metric metric() const noexcept {
+        return static_cast<pith_metric>(pith_search_index_metric(get()));
+    }
     const pith_search_index *get() const noexcept { return handle_.get(); }
     std::size_t size() const noexcept { return pith_search_index_count(get()); }
     std::size_t bytes() const noexcept { return pith_search_index_bytes(get()); }
@@ -1459,13 +1536,33 @@ class SearchIndex {
     std::vector<std::vector<pith_hit>> search(
         const Vectors &queries, std::size_t k,
         const pith_search_options &o = options<pith_search_options>()) const {
-        if (queries.size() && queries.dim() != dim_)
+        if (queries.size() && queries.dim() != dim())
             throw std::invalid_argument("pith: queries of another dimension");
         return search(queries.data(), queries.size(), k, o);
     }
 
   private:
-    std::size_t dim_;
+    explicit SearchIndex(pith_search_index *handle) noexcept : handle_(handle) {}
+
+    struct Pages {
+        const std::function<Page()> &next;
+        std::exception_ptr thrown;
+    };
+    static pith_status next_page(void *user, const void **rows, const std::int64_t **ids,
+                                 std::size_t *count, pith_error *) noexcept {
+        auto *pages = static_cast<Pages *>(user);
+        try {
+            const Page page = pages->next();
+            *rows = page.rows;
+            *ids = page.ids;
+            *count = page.count;
+            return PITH_OK;
+        } catch (...) {
+            pages->thrown = std::current_exception();
+            return PITH_ERR_CANCELLED;
+        }
+    }
+
     detail::Handle<pith_search_index, pith_search_index_destroy> handle_;
 };
 

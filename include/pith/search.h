@@ -7,7 +7,10 @@
  *     if (pith_search(hits, index, query, 1, 10, NULL, &err)) puts(err.message);
  *     pith_search_index_destroy(index);
  *
- * An index looks at rows in memory of the caller, such as a mapped file, and does not copy them.
+ * Such an index looks at rows in memory of the caller, such as a mapped file, and does not copy
+ * them. One that pith_search_index_build makes takes rows page by page, owns them, and can change.
+ * Both can be saved; the file opens in milliseconds.
+ *
  * Each row is compared with each query, so the hits are the true ones. A first pass over a smaller
  * copy of the rows, which the index then owns, makes searching faster: it picks the candidates, and
  * only these are compared exactly.
@@ -89,7 +92,8 @@ PITH_API size_t pith_search_index_count(const pith_search_index *index);
 /* Returns the bytes that the index owns, the copy of the first pass above all. Thread-safe. */
 PITH_API size_t pith_search_index_bytes(const pith_search_index *index);
 
-/* One result: a row, or with PITH_METRIC_MAXSIM a document, and its score. */
+/* One result: a row, or with PITH_METRIC_MAXSIM a document, and its score. index: the row's id, if
+ * the index has ids; else its number from 0 on. A plain value: it never grows. */
 typedef struct pith_hit {
     int64_t index;
     float score;
@@ -121,6 +125,93 @@ typedef struct pith_search_options {
 PITH_API pith_status pith_search(pith_hit *hits, const pith_search_index *index,
                                  const float *queries, size_t count, size_t k,
                                  const pith_search_options *options, pith_error *err);
+
+/* ---- an index that owns its rows and changes ---- */
+
+/* Where rows come from: pages of a database, lines of a file. next sets *rows to the next rows, as
+ * they lie in an index, and *count to their number; they stay valid until it is called again, and
+ * need no alignment. *ids is NULL before it is called; it may set it to the ids of these rows, 0 to
+ * 9223372036854775807. Rows without ids are numbered by 1 more than the largest id so far, the
+ * first one by 0. *count 0: there are no more rows. A status that is not PITH_OK ends the call,
+ * which returns it and what next wrote to err. It is called on the calling thread. A plain value:
+ * it never grows. */
+typedef struct pith_row_source {
+    pith_status (*next)(void *user, const void **rows, const int64_t **ids, size_t *count,
+                        pith_error *err);
+    void *user; /* passed to next */
+} pith_row_source;
+
+/* Makes an index of the rows of a source, of dim components each, which it copies, so that it can
+ * change. Its hits have the ids of the rows, and equal scores are ordered by id: they are those of
+ * an index that pith_search_index_create makes of the same rows in the order of their ids. Memory:
+ * the rows without gaps, 8 bytes for each id, 11 to 22 bytes for each row to find it by its id, the
+ * copy of the first pass, and at most 1 MiB that is not in use.
+ *
+ * Errors beside those of pith_search_index_create: PITH_ERR_ARGUMENT if an id is negative or comes
+ * twice; PITH_ERR_UNSUPPORTED for PITH_METRIC_MAXSIM, whose documents only
+ * pith_search_index_create takes. *index is unchanged after an error. */
+PITH_API pith_status pith_search_index_build(pith_search_index **index,
+                                             const pith_row_source *source, size_t dim,
+                                             const pith_search_index_options *options,
+                                             pith_error *err);
+
+/* Adds count rows, which it copies, to an index that pith_search_index_build made or that was
+ * opened. They lie as row_bytes of the index's options says, and need no alignment. ids:
+ * int64_t[count] as in pith_row_source, or NULL. An id that is there already gets the new row, and
+ * so does one that comes twice, the last time. The first change of an index that was opened reads
+ * all of its rows into memory and lets go of the file.
+ *
+ * call: NULL or a context; only the threads and what ends the call have an effect. It ends early
+ * only before the index begins to change, which takes less than 1 microsecond for each row: add
+ * many rows in parts. After an error the index has the rows that it had. Errors: PITH_ERR_ARGUMENT
+ * for an index over rows of the caller; PITH_ERR_FORMAT if the ids of an opened file do not ascend.
+ * Not thread-safe: no search may be running. */
+PITH_API pith_status pith_search_index_add(pith_search_index *index, const void *rows,
+                                           const int64_t *ids, size_t count, const pith_call *call,
+                                           pith_error *err);
+
+/* Removes the rows of these ids and sets *removed to how many of them were there; removed may be
+ * NULL. Ids that are not there are no error. Otherwise as pith_search_index_add. */
+PITH_API pith_status pith_search_index_remove(pith_search_index *index, size_t *removed,
+                                              const int64_t *ids, size_t count,
+                                              const pith_call *call, pith_error *err);
+
+/* ---- files ---- */
+
+/* Writes an index of any kind, with the copy of its first pass and its ids, as docs/search.md says,
+ * so that it opens by mapping. The same rows and ids give the same bytes, in whatever order they
+ * were added. It needs up to 48 bytes of memory for each row. call: as of pith_search_index_add;
+ * one thread works. Thread-safe as searching is. */
+PITH_API pith_status pith_search_index_save(const pith_search_index *index, const pith_call *call,
+                                            const pith_writer *writer, pith_error *err);
+
+/* Maps what pith_search_index_save wrote, whose size does not matter for the time it takes, but
+ * that offsets of documents are read. The file must stay as it is until the index is destroyed or
+ * changed. dim: that of the queries to come; a file of another one is refused. 0: the file says it,
+ * and the caller asks pith_search_index_dim. Of the options the call context is used, and
+ * first_pass: 0, or that of the file, or it is refused.
+ *
+ * The header and the sizes of the contents are checked, so that searching any file is safe; the
+ * contents are not, which pith_search_index_verify does. Errors: PITH_ERR_FORMAT for a damaged
+ * file, PITH_ERR_UNSUPPORTED for one of a newer format, PITH_ERR_ARGUMENT if dim or first_pass is
+ * another one. */
+PITH_API pith_status pith_search_index_open(pith_search_index **index, const char *path, size_t dim,
+                                            const pith_search_index_options *options,
+                                            pith_error *err);
+/* The same of a file in memory, which must be aligned to 8 bytes and stay as it is until the index
+ * is destroyed or changed. */
+PITH_API pith_status pith_search_index_open_memory(pith_search_index **index, const void *data,
+                                                   size_t size, size_t dim,
+                                                   const pith_search_index_options *options,
+                                                   pith_error *err);
+/* Compares the contents of a file with the hashes in its header, which reads all of it. call: as of
+ * pith_search_index_save. PITH_ERR_FORMAT names the damaged section. Thread-safe. */
+PITH_API pith_status pith_search_index_verify(const char *path, const pith_call *call,
+                                              pith_error *err);
+
+/* Return the components of a row, and the metric (a pith_metric). Thread-safe. */
+PITH_API size_t pith_search_index_dim(const pith_search_index *index);
+PITH_API int32_t pith_search_index_metric(const pith_search_index *index);
 
 #ifdef __cplusplus
 }

@@ -21,3 +21,43 @@ pith_status pith_search(pith_hit *hits, const pith_search_index *index, const fl
                         pith_error *err) {
     PITH_ENTRY(pith__search_run(hits, index, queries, count, k, options, err));
 }
+
+pith_status pith_search_index_build(pith_search_index **index, const pith_row_source *source,
+                                    size_t dim, const pith_search_index_options *options,
+                                    pith_error *err) {
+    PITH_ENTRY(pith__search_index_build(index, source, dim, options, err));
+}
+
+pith_status pith_search_index_add(pith_search_index *index, const void *rows, const int64_t *ids,
+                                  size_t count, const pith_call *call, pith_error *err) {
+    PITH_ENTRY(pith__search_index_add(index, rows, ids, count, call, err));
+}
+
+pith_status pith_search_index_remove(pith_search_index *index, size_t *removed, const int64_t *ids,
+                                     size_t count, const pith_call *call, pith_error *err) {
+    PITH_ENTRY(pith__search_index_remove(index, removed, ids, count, call, err));
+}
+
+pith_status pith_search_index_save(const pith_search_index *index, const pith_call *call,
+                                   const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(pith__search_index_save(index, call, writer, err));
+}
+
+pith_status pith_search_index_open(pith_search_index **index, const char *path, size_t dim,
+                                   const pith_search_index_options *options, pith_error *err) {
+    PITH_ENTRY(pith__search_index_open(index, path, dim, options, err));
+}
+
+pith_status pith_search_index_open_memory(pith_search_index **index, const void *data, size_t size,
+                                          size_t dim, const pith_search_index_options *options,
+                                          pith_error *err) {
+    PITH_ENTRY(pith__search_index_open_memory(index, data, size, dim, options, err));
+}
+
+pith_status pith_search_index_verify(const char *path, const pith_call *call, pith_error *err) {
+    PITH_ENTRY(pith__search_index_verify(path, call, err));
+}
+
+size_t pith_search_index_dim(const pith_search_index *index) { return index->dim; }
+
+int32_t pith_search_index_metric(const pith_search_index *index) { return index->metric; }

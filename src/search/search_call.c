@@ -32,14 +32,17 @@ typedef struct search_call {
     size_t stride;               /* hits of a query, as the caller wants them */
 } search_call;
 
-static void call_put_hits(pith_hit *hits, size_t k, const pith__top *top, int metric) {
+static void call_put_hits(pith_hit *hits, size_t k, const pith__top *top,
+                          const pith_search_index *x) {
     for (size_t i = 0; i < k; i++) {
         if (i >= top->count) {
             hits[i] = (pith_hit){ -1, NAN };
             continue;
         }
-        const float score = metric == PITH_METRIC_L2 ? -top->hits[i].score : top->hits[i].score;
-        hits[i] = (pith_hit){ top->hits[i].index, isnan(score) ? NAN : score };
+        const float score = x->metric == PITH_METRIC_L2 ? -top->hits[i].score : top->hits[i].score;
+        const int64_t at = top->hits[i].index;
+        hits[i] =
+            (pith_hit){ x->find ? at : pith__search_id(x, (size_t)at), isnan(score) ? NAN : score };
     }
 }
 
@@ -74,11 +77,13 @@ static void rescore_task(void *context, size_t part, int worker) {
     pith__top best = { .hits = j->kept + part * c->k, .k = c->k };
     for (size_t i = 0; i < from->count; i++) {
         if (i % CALL_STOP_EVERY == 0 && pith__stop_asked(c->stop)) return;
-        pith__search_score(room, c->index, &q, (size_t)from->hits[i].index, 1);
-        pith__top_offer(&best, from->hits[i].index, room->scores[0]);
+        const int64_t number = from->hits[i].index;
+        const size_t row = c->index->find ? c->index->find(c->index, number) : (size_t)number;
+        pith__search_score(room, c->index, &q, row, 1);
+        pith__top_offer(&best, number, room->scores[0]);
     }
-    pith__top_sort(&best);
-    call_put_hits(c->hits + part * c->stride, c->stride, &best, c->index->metric);
+    if (!pith__top_sort(&best, c->stop)) return;
+    call_put_hits(c->hits + part * c->stride, c->stride, &best, c->index);
 }
 
 /* The exact scores of each query's candidates, query by query in parallel. The first pass only
@@ -104,7 +109,7 @@ static pith_status call_rescore(const search_call *c, const pith__search_queries
 static pith_status call_block(const search_call *c, const float *rows, size_t count, bool quick,
                               pith_error *err) {
     const pith_search_index *x = c->index;
-    const size_t row_bytes = quick ? x->copy.row_bytes : x->row_bytes;
+    const size_t row_bytes = quick ? x->copy_row_bytes : x->row_bytes;
     pith__search_queries queries;
     PITH_TRY(pith__search_prepare(&queries, c->arena, x, rows, count, quick, err));
     pith__top *tops = pith__arena_array(c->arena, count, sizeof *tops);
@@ -122,7 +127,7 @@ static pith_status call_block(const search_call *c, const float *rows, size_t co
     PITH_TRY(pith__search_scan_run(tops, c->arena, &scan, err));
     if (quick) return call_rescore(c, &queries, tops, err);
     for (size_t i = 0; i < count; i++)
-        call_put_hits(c->hits + i * c->stride, c->stride, &tops[i], x->metric);
+        call_put_hits(c->hits + i * c->stride, c->stride, &tops[i], x);
     return PITH_OK;
 }
 
@@ -181,7 +186,7 @@ static pith_status call_document_query(const search_call *c, const float *rows, 
                                      .threads = c->threads,
                                      .stop = c->stop };
     PITH_TRY(pith__search_scan_run(&top, c->arena, &scan, err));
-    call_put_hits(c->hits, c->stride, &top, x->metric);
+    call_put_hits(c->hits, c->stride, &top, x);
     return PITH_OK;
 }
 

@@ -42,16 +42,10 @@ static pith_status index_check_options(const pith_search_index_options *o, pith_
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
             "a first pass is for rows of float32 and float16, with the metrics cosine, dot and l2");
-    PITH_TRY(pith__threads_check(o->call.threads, err));
-    if ((o->metric == PITH_METRIC_MAXSIM) != (o->offsets != NULL))
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          o->offsets ? "offsets are for the metric maxsim only"
-                                     : "the metric maxsim needs the offsets of documents");
-    return PITH_OK;
+    return pith__threads_check(o->call.threads, err);
 }
 
-/* Completes the caller's options and checks them. */
-static pith_status index_take_options(pith_search_index_options *o,
+pith_status pith__search_take_options(pith_search_index_options *o,
                                       const pith_search_index_options *given, pith_error *err) {
     *o = (pith_search_index_options)PITH_SEARCH_INDEX_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(*o, given, err);
@@ -59,24 +53,30 @@ static pith_status index_take_options(pith_search_index_options *o,
     return index_check_options(o, err);
 }
 
-static pith_status index_check_rows(size_t *row_bytes, const void *rows, size_t count, size_t dim,
-                                    const pith_search_index_options *o, pith_error *err) {
-    size_t least, all;
+pith_status pith__search_row_bytes(size_t *row_bytes, size_t dim,
+                                   const pith_search_index_options *o, pith_error *err) {
     if (dim == 0 || dim > INT32_MAX)
         return pith__fail(err, PITH_ERR_ARGUMENT, "dim %zu is not 1 to 2147483647", dim);
     if (o->first_pass == PITH_FIRST_PASS_INT8 && dim > PITH_SEARCH_INT8_DIM_MAX)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "dim %zu is too large for a first pass of int8, which takes up to %zu",
                           dim, PITH_SEARCH_INT8_DIM_MAX);
-    const size_t element = index_element(o->dtype);
     if (o->bits)
-        least = (dim + 7) / 8;
-    else if (pith__mul_overflows(dim, element, &least))
+        *row_bytes = (dim + 7) / 8;
+    else if (pith__mul_overflows(dim, index_element(o->dtype), row_bytes))
         return pith__fail(err, PITH_ERR_ARGUMENT, "dim %zu is too large", dim);
-    *row_bytes = o->row_bytes ? o->row_bytes : least;
-    if (*row_bytes < least)
+    if (o->row_bytes && o->row_bytes < *row_bytes)
         return pith__fail(err, PITH_ERR_ARGUMENT, "row_bytes is %zu, but a row has %zu bytes",
-                          *row_bytes, least);
+                          o->row_bytes, *row_bytes);
+    return PITH_OK;
+}
+
+static pith_status index_check_rows(size_t *row_bytes, const void *rows, size_t count, size_t dim,
+                                    const pith_search_index_options *o, pith_error *err) {
+    size_t all;
+    PITH_TRY(pith__search_row_bytes(row_bytes, dim, o, err));
+    if (o->row_bytes) *row_bytes = o->row_bytes;
+    const size_t element = index_element(o->dtype);
     if (pith__mul_overflows(*row_bytes, count, &all) || all > PTRDIFF_MAX || count > INT64_MAX)
         return pith__fail(err, PITH_ERR_ARGUMENT, "%zu rows of %zu bytes are larger than memory",
                           count, *row_bytes);
@@ -87,22 +87,21 @@ static pith_status index_check_rows(size_t *row_bytes, const void *rows, size_t 
     return PITH_OK;
 }
 
-static pith_status index_check_offsets(const pith_search_index_options *o, size_t count,
+pith_status pith__search_check_offsets(const int64_t *offsets, size_t documents, size_t count,
                                        pith_error *err) {
-    if (!o->offsets) return PITH_OK;
-    if (o->documents > INT64_MAX)
+    if (documents > INT64_MAX)
         return pith__fail(err, PITH_ERR_ARGUMENT, "there are too many documents");
-    if (o->offsets[0])
+    if (offsets[0])
         return pith__fail(err, PITH_ERR_ARGUMENT, "offsets[0] is %lld, not 0",
-                          (long long)o->offsets[0]);
-    for (size_t i = 0; i < o->documents; i++)
-        if (o->offsets[i + 1] < o->offsets[i])
+                          (long long)offsets[0]);
+    for (size_t i = 0; i < documents; i++)
+        if (offsets[i + 1] < offsets[i])
             return pith__fail(err, PITH_ERR_ARGUMENT,
                               "offsets[%zu] is %lld, less than the one before it", i + 1,
-                              (long long)o->offsets[i + 1]);
-    if ((uint64_t)o->offsets[o->documents] != count)
+                              (long long)offsets[i + 1]);
+    if ((uint64_t)offsets[documents] != count)
         return pith__fail(err, PITH_ERR_ARGUMENT, "the last offset is %lld, but there are %zu rows",
-                          (long long)o->offsets[o->documents], count);
+                          (long long)offsets[documents], count);
     return PITH_OK;
 }
 
@@ -132,37 +131,64 @@ static pith_status index_find_kernels(pith_search_index *x, pith_error *err) {
     return pith__lacks_check(&lacks, err);
 }
 
+/* Rows of a copy are filled up to what the kernels read at once: 32 bytes of int8, 64 bits. */
+static size_t index_copy_row_bytes(size_t dim, int first_pass) {
+    if (first_pass == PITH_FIRST_PASS_INT8) return (dim + 31) / 32 * 32;
+    return first_pass ? (dim + 63) / 64 * 8 : 0;
+}
+
+/* The bits of a size_t but one: all rows are in one segment. */
+enum { INDEX_WHOLE_SHIFT = sizeof(size_t) * CHAR_BIT - 1 };
+
+pith_status pith__search_index_new(pith_search_index **index, size_t dim, size_t row_bytes,
+                                   const pith_search_index_options *o, pith_error *err) {
+    const pith_allocator *allocator =
+        o->call.allocator ? o->call.allocator : &pith__allocator_default;
+    pith_search_index *x = pith__memory_alloc(allocator, sizeof *x, 16);
+    if (!x) return pith__fail_memory(err, sizeof *x);
+    *x = (pith_search_index){ .allocator = *allocator,
+                              .bytes = sizeof *x,
+                              .segments = &x->whole,
+                              .shift = INDEX_WHOLE_SHIFT,
+                              .dim = dim,
+                              .row_bytes = row_bytes,
+                              .copy_row_bytes = index_copy_row_bytes(dim, o->first_pass),
+                              .metric = o->metric,
+                              .dtype = o->dtype,
+                              .first_pass = o->first_pass,
+                              .bits = o->bits };
+    const pith_status status = index_find_kernels(x, err);
+    if (status)
+        pith__search_index_free(x);
+    else
+        *index = x;
+    return status;
+}
+
 /* Everything is checked here, kernels included, so that a search meets no fault of the index. Rows
  * stay the caller's; only a first pass has a copy of them, in another form. */
 pith_status pith__search_index_make(pith_search_index **index, const void *rows, size_t count,
                                     size_t dim, const pith_search_index_options *options,
                                     pith_error *err) {
     pith_search_index_options o;
+    pith_search_index *x;
     size_t row_bytes = 0;
-    PITH_TRY(index_take_options(&o, options, err));
+    PITH_TRY(pith__search_take_options(&o, options, err));
     pith__stop own, *stop = pith__stop_begin(&own, &o.call);
     PITH_TRY(pith__stop_check(stop, err));
+    if ((o.metric == PITH_METRIC_MAXSIM) != (o.offsets != NULL))
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          o.offsets ? "offsets are for the metric maxsim only"
+                                    : "the metric maxsim needs the offsets of documents");
     PITH_TRY(index_check_rows(&row_bytes, rows, count, dim, &o, err));
-    PITH_TRY(index_check_offsets(&o, count, err));
-    const pith_allocator *allocator =
-        o.call.allocator ? o.call.allocator : &pith__allocator_default;
-    pith_search_index *x = pith__memory_alloc(allocator, sizeof *x, 16);
-    if (!x) return pith__fail_memory(err, sizeof *x);
-    *x = (pith_search_index){ .allocator = *allocator,
-                              .bytes = sizeof *x,
-                              .rows = rows,
-                              .count = count,
-                              .dim = dim,
-                              .row_bytes = row_bytes,
-                              .metric = o.metric,
-                              .dtype = o.dtype,
-                              .first_pass = o.first_pass,
-                              .bits = o.bits,
-                              .offsets = o.offsets,
-                              .documents = o.documents };
+    if (o.offsets) PITH_TRY(pith__search_check_offsets(o.offsets, o.documents, count, err));
+    PITH_TRY(pith__search_index_new(&x, dim, row_bytes, &o, err));
+    x->whole.rows = rows;
+    x->count = count;
+    x->offsets = o.offsets;
+    x->documents = o.documents;
     const int threads = pith__threads_count(o.call.threads);
-    pith_status status = index_find_kernels(x, err);
-    if (!status && o.first_pass) status = pith__search_copy_make(x, threads, stop, err);
+    pith_status status = o.first_pass ? pith__search_copy_make(x, threads, stop, err) : PITH_OK;
     if (status)
         pith__search_index_free(x);
     else
@@ -173,6 +199,7 @@ pith_status pith__search_index_make(pith_search_index **index, const void *rows,
 void pith__search_index_free(pith_search_index *index) {
     if (!index) return;
     const pith_allocator allocator = index->allocator;
+    if (index->drop) index->drop(index);
     pith__search_copy_free(index);
     pith__memory_free(&allocator, index);
 }

@@ -7,12 +7,14 @@
 #include "search/search.h"
 
 /* most[q] = the largest score of row q of the queries with the document's rows; NaN if one of them
- * is NaN. */
+ * is NaN. A document may be long, so whether the call must end is asked within it. */
 static void maxsim_most(float *most, pith__search_room *inner, const pith_search_index *x,
-                        const pith__search_queries *queries, size_t row, size_t end) {
+                        const pith__search_queries *queries, size_t row, size_t end,
+                        pith__stop *stop) {
     for (size_t q = 0; q < queries->count; q++) most[q] = -INFINITY;
     for (size_t n; row < end; row += n) {
         n = end - row < inner->stride ? end - row : inner->stride;
+        if (pith__stop_asked(stop)) return;
         pith__search_score(inner, x, queries, row, n);
         for (size_t q = 0; q < queries->count; q++) {
             const float *scores = inner->scores + q * inner->stride;
@@ -39,7 +41,7 @@ void pith__search_maxsim(pith__search_room *room, pith__search_room *inner,
             some = scan->queries->count - at;
             if (some > PITH_SEARCH_MAXSIM_ROWS) some = PITH_SEARCH_MAXSIM_ROWS;
             q.count = some;
-            maxsim_most(most, inner, x, &q, begin, end);
+            maxsim_most(most, inner, x, &q, begin, end, scan->stop);
             for (size_t i = 0; i < some; i++) sum += most[i];
         }
         room->scores[d] = begin == end ? -INFINITY : sum;

@@ -26,14 +26,16 @@ typedef struct scan_job {
 } scan_job;
 
 /* A list that is full passes over most scores by one comparison. */
-static void scan_offer(pith__top *top, const float *scores, size_t item, size_t n) {
+static void scan_offer(pith__top *top, const pith_search_index *x, const float *scores, size_t item,
+                       size_t n) {
     size_t i = 0;
     for (; i < n; i++) {
         if (top->count >= top->k) break;
-        pith__top_put(top, (int64_t)(item + i), scores[i]);
+        pith__top_put(top, pith__search_number(x, item + i), scores[i]);
     }
     for (; i < n; i++)
-        if (!(scores[i] < top->hits[0].score)) pith__top_offer(top, (int64_t)(item + i), scores[i]);
+        if (!(scores[i] < top->hits[0].score))
+            pith__top_offer(top, pith__search_number(x, item + i), scores[i]);
 }
 
 static void scan_task(void *context, size_t part, int worker) {
@@ -47,7 +49,7 @@ static void scan_task(void *context, size_t part, int worker) {
         if (pith__stop_asked(s->stop)) return;
         s->score(&w->room, &w->inner, s, item, n);
         for (size_t i = 0; i < s->lists; i++)
-            scan_offer(&w->tops[i], w->room.scores + i * w->room.stride, item, n);
+            scan_offer(&w->tops[i], s->index, w->room.scores + i * w->room.stride, item, n);
     }
 }
 
@@ -77,16 +79,20 @@ static bool scan_workers(scan_worker **workers, pith__arena *arena, const pith__
     return true;
 }
 
-/* The lists of all threads into those of the first one, which become the result. */
-static void scan_merge(pith__top *tops, const scan_worker *workers, size_t lists, size_t threads) {
-    for (size_t i = 0; i < lists; i++) {
+/* The lists of all threads into those of the first one, which become the result. It is incomplete
+ * if the call must end, which the stop tells. */
+static void scan_merge(pith__top *tops, const scan_worker *workers, size_t threads,
+                       const pith__search_scan *scan) {
+    for (size_t i = 0; i < scan->lists; i++) {
         tops[i] = workers[0].tops[i];
         for (size_t t = 1; t < threads; t++) {
             const pith__top *other = &workers[t].tops[i];
-            for (size_t h = 0; h < other->count; h++)
+            for (size_t h = 0; h < other->count; h++) {
+                if (h % PITH_TOP_STOP_EVERY == 0 && pith__stop_asked(scan->stop)) return;
                 pith__top_offer(&tops[i], other->hits[h].index, other->hits[h].score);
+            }
         }
-        pith__top_sort(&tops[i]);
+        if (!pith__top_sort(&tops[i], scan->stop)) return;
     }
 }
 
@@ -108,6 +114,6 @@ pith_status pith__search_scan_run(pith__top *tops, pith__arena *arena,
                           scan->lists, threads);
     pith__threads_run_until(scan->stop, scan_task, &job, parts, (int)threads);
     PITH_TRY(pith__stop_check(scan->stop, err));
-    scan_merge(tops, job.workers, scan->lists, threads);
-    return PITH_OK;
+    scan_merge(tops, job.workers, threads, scan);
+    return pith__stop_check(scan->stop, err);
 }

@@ -21,7 +21,7 @@ static void score_pack_bits(uint8_t *bits, const float *x, size_t dim) {
  */
 static pith_status score_prepare_int8(pith__search_queries *q, pith__arena *arena,
                                       const pith_search_index *x, pith_error *err) {
-    const size_t width = x->copy.row_bytes;
+    const size_t width = x->copy_row_bytes;
     int16_t *wide = pith__arena_array(arena, q->count, width * sizeof *wide);
     float *scales = pith__arena_array(arena, q->count, sizeof *scales);
     int8_t *narrow = pith__arena_alloc(arena, width);
@@ -37,7 +37,7 @@ static pith_status score_prepare_int8(pith__search_queries *q, pith__arena *aren
 
 static pith_status score_prepare_quick(pith__search_queries *q, pith__arena *arena,
                                        const pith_search_index *x, pith_error *err) {
-    const size_t width = x->copy.row_bytes;
+    const size_t width = x->copy_row_bytes;
     if (x->first_pass == PITH_FIRST_PASS_INT8) return score_prepare_int8(q, arena, x, err);
     uint8_t *bits = pith__arena_array(arena, q->count, width);
     if (!bits) return pith__fail_memory(err, q->count * width);
@@ -108,8 +108,8 @@ bool pith__search_room_get(pith__search_room *room, pith__arena *arena, size_t q
 
 /* Bits stand for +1 and -1, so all metrics follow from the number of bits that differ. */
 static void score_bits(pith__search_room *room, const pith_search_index *x,
-                       const pith__search_queries *q, size_t row, size_t n) {
-    x->hamming(&(pith__int_scores){ .rows = x->rows + row * x->row_bytes,
+                       const pith__search_queries *q, const char *rows, size_t n) {
+    x->hamming(&(pith__int_scores){ .rows = rows,
                                     .queries = q->bits,
                                     .row_bytes = x->row_bytes,
                                     .row_count = n,
@@ -132,13 +132,16 @@ static void score_bits(pith__search_room *room, const pith_search_index *x,
 /* Cosine scales the dot product by the inverse lengths of row and query, of which the rows' are
  * computed here each time: keeping them would take memory and another array to read. L2 is the
  * negated distance, so that higher is better for every metric. */
-void pith__search_score(pith__search_room *room, const pith_search_index *index,
-                        const pith__search_queries *queries, size_t row, size_t n) {
+/* Cosine scales the dot product by the inverse lengths of row and query, of which the rows' are
+ * computed here each time: keeping them would take memory and another array to read. L2 is the
+ * negated distance, so that higher is better for every metric. */
+static void score_exact(pith__search_room *room, const pith_search_index *index,
+                        const pith__search_queries *queries, const char *rows, size_t n) {
     if (index->bits) {
-        score_bits(room, index, queries, row, n);
+        score_bits(room, index, queries, rows, n);
         return;
     }
-    pith__scores a = { .rows = index->rows + row * index->row_bytes,
+    pith__scores a = { .rows = rows,
                        .row_bytes = index->row_bytes,
                        .row_count = n,
                        .dim = index->dim,
@@ -163,21 +166,45 @@ void pith__search_score(pith__search_room *room, const pith_search_index *index,
     }
 }
 
+/* The room of the items behind the first `at` ones. */
+static pith__search_room score_room_at(const pith__search_room *room, size_t at) {
+    return (pith__search_room){ .scores = room->scores + at,
+                                .sums = room->sums + at,
+                                .factors = room->factors + at,
+                                .stride = room->stride };
+}
+
+void pith__search_score(pith__search_room *room, const pith_search_index *index,
+                        const pith__search_queries *queries, size_t row, size_t n) {
+    for (size_t at = 0, some; at < n; at += some) {
+        pith__search_room there = score_room_at(room, at);
+        some = pith__search_within(index, row + at, n - at);
+        score_exact(&there, index, queries,
+                    pith__search_segment_of(index, row + at)->rows +
+                        pith__search_place(index, row + at) * index->row_bytes,
+                    some);
+    }
+}
+
 /* ---- the first pass ---- */
 
 /* Scores of the first pass, in a unit of their own: only their order for one query matters. Bits:
  * how many agree. int8: the integer product times the row's factor. For L2 the order of -|q - x|^2
  * is that of 2 q x - |x|^2, whose second term is the row's shift. */
-void pith__search_quick(pith__search_room *room, const pith_search_index *index,
-                        const pith__search_queries *queries, size_t row, size_t n) {
-    const pith__search_copy *copy = &index->copy;
+/* Scores of the first pass, in a unit of their own: only their order for one query matters. Bits:
+ * how many agree. int8: the integer product times the row's factor. For L2 the order of -|q - x|^2
+ * is that of 2 q x - |x|^2, whose second term is the row's shift. row: its place in the segment. */
+static void score_quick(pith__search_room *room, const pith_search_index *index,
+                        const pith__search_queries *queries, const pith__search_copy *copy,
+                        size_t row, size_t n) {
+    const size_t width = index->copy_row_bytes;
     const bool int8 = index->first_pass == PITH_FIRST_PASS_INT8;
-    const pith__int_scores a = { .rows = (const char *)copy->rows + row * copy->row_bytes,
+    const pith__int_scores a = { .rows = (const char *)copy->rows + row * width,
                                  .queries =
                                      int8 ? (const void *)queries->quick_int8 : queries->quick_bits,
-                                 .row_bytes = copy->row_bytes,
+                                 .row_bytes = width,
                                  .row_count = n,
-                                 .width = int8 ? copy->row_bytes : copy->row_bytes * 8,
+                                 .width = int8 ? width : width * 8,
                                  .query_count = queries->count,
                                  .scores = room->sums,
                                  .stride = room->stride };
@@ -194,5 +221,15 @@ void pith__search_quick(pith__search_room *room, const pith_search_index *index,
         } else {
             for (size_t r = 0; r < n; r++) scores[r] = (float)sums[r] * copy->factors[row + r];
         }
+    }
+}
+
+void pith__search_quick(pith__search_room *room, const pith_search_index *index,
+                        const pith__search_queries *queries, size_t row, size_t n) {
+    for (size_t at = 0, some; at < n; at += some) {
+        pith__search_room there = score_room_at(room, at);
+        some = pith__search_within(index, row + at, n - at);
+        score_quick(&there, index, queries, &pith__search_segment_of(index, row + at)->copy,
+                    pith__search_place(index, row + at), some);
     }
 }

@@ -26,10 +26,12 @@ void pith__top_put(pith__top *top, int64_t index, float score) {
     top->hits[at] = item;
 }
 
-void pith__top_sort(pith__top *top) {
+bool pith__top_sort(pith__top *top, pith__stop *stop) {
     for (size_t n = top->count; n > 1; n--) {
+        if (n % PITH_TOP_STOP_EVERY == 0 && pith__stop_asked(stop)) return false;
         const pith_hit worst = top->hits[0];
         top_sink(top->hits, n - 1, 0, top->hits[n - 1]);
         top->hits[n - 1] = worst;
     }
+    return true;
 }

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "base/stop.h"
 #include "pith/search.h"
 
 typedef struct pith__top {
@@ -30,7 +31,11 @@ static inline void pith__top_offer(pith__top *top, int64_t index, float score) {
         pith__top_put(top, index, score);
 }
 
-/* Orders the items, the best first. They are no heap any more. */
-void pith__top_sort(pith__top *top);
+/* Items that are sorted or merged between two looks at whether the call must end. */
+enum { PITH_TOP_STOP_EVERY = 4096 };
+
+/* Orders the items, the best first. They are no heap any more. Returns false if the call must end
+ * before; stop may be NULL. */
+bool pith__top_sort(pith__top *top, pith__stop *stop);
 
 #endif

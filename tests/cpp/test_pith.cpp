@@ -49,6 +49,38 @@ double cosine(const float *a, const float *b, std::size_t n) {
     return ab / std::sqrt(aa * bb);
 }
 
+/* Rows that come page by page, with ids; changes; files. */
+void test_index(const pith::Vectors &v, const std::vector<std::vector<pith_hit>> &hits) {
+    const std::int64_t ids[] = { 10, 20, 30 };
+    std::size_t page = 0;
+    auto next = [&] {
+        pith::SearchIndex::Page p;
+        if (page < v.size()) p = { v[page], ids + page, 1 };
+        page++;
+        return p;
+    };
+    auto index = pith::SearchIndex::build(next, v.dim());
+    CHECK(index.dim() == 384 && index.size() == 3 && index.metric() == PITH_METRIC_COSINE);
+    const auto found = index.search(v, 2);
+    for (std::size_t q = 0; q < 3; q++)
+        for (std::size_t i = 0; i < 2; i++)
+            CHECK(found[q][i].index == 10 * (hits[q][i].index + 1) &&
+                  found[q][i].score == hits[q][i].score);
+    index.add(v[0], nullptr, 1);
+    CHECK(index.size() == 4 && index.remove(ids, 2) == 2 && index.size() == 2);
+    const std::string path = "test_pith.pix";
+    std::ofstream(path, std::ios::binary) << index.save();
+    pith::SearchIndex::verify(path);
+    const auto opened = pith::SearchIndex::open(path, v.dim());
+    CHECK(opened.size() == 2 && opened.search(v, 1)[0][0].index == 31);
+    std::remove(path.c_str());
+    bool thrown = false;
+    try {
+        pith::SearchIndex::build([]() -> pith::SearchIndex::Page { throw 7; }, 3);
+    } catch (int seven) { thrown = seven == 7; }
+    CHECK(thrown);
+}
+
 void test_embed() {
     pith::Model model("all-MiniLM-L6-v2");
     CHECK(model.dim() == 384 && model.max_length() == 256);
@@ -94,6 +126,7 @@ void test_embed() {
     const auto hits = index.search(v, 2);
     CHECK(index.size() == 3 && hits.size() == 3 && hits[1][0].index == 1 && hits[0].size() == 2);
     CHECK(index.bytes() > 0);
+    test_index(v, hits);
     /* moves */
     pith::Model other = std::move(model);
     CHECK(!model.get() && other.dim() == 384);

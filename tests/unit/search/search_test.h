@@ -23,6 +23,7 @@ static inline float set_value(const set *s, size_t row, size_t i) {
     float x;
     if (s->how.bits) return ((const uint8_t *)p)[i / 8] >> (7 - i % 8) & 1 ? 1.0f : -1.0f;
     switch (s->how.dtype) {
+    case 0:
     case PITH_F32: memcpy(&x, p + 4 * i, sizeof x); return x;
     case PITH_U8: return (float)((const uint8_t *)p)[i];
     case PITH_I8: return (float)((const int8_t *)p)[i];
