@@ -14,6 +14,7 @@ ctypes module, docs/api, the lint, bindings) reads this file and no header."""
 import argparse
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -116,21 +117,15 @@ def spelled(kind):
     return re.sub(r"\b(struct|enum) ", "", kind.spelling)
 
 
-def function_of(kind):
-    """Result and parameters of a pointer to a function, or None."""
-    from clang.cindex import TypeKind
+def typed(cursor, kind, name=None):
+    """Name and type; of a pointer to a function also its result and its parameters with their names."""
+    from clang.cindex import CursorKind, TypeKind
+    entry = {"name": cursor.spelling if name is None else name, "type": spelled(kind)}
     pointed = kind.get_pointee() if kind.kind == TypeKind.POINTER else kind
     pointed = pointed.get_canonical() if pointed.kind == TypeKind.UNEXPOSED else pointed
-    if pointed.kind != TypeKind.FUNCTIONPROTO:
-        return None
-    return {"returns": spelled(pointed.get_result()), "parameters": [spelled(t) for t in pointed.argument_types()]}
-
-
-def typed(name, kind):
-    entry = {"name": name, "type": spelled(kind)}
-    pointer = function_of(kind)
-    if pointer:
-        entry["function"] = pointer
+    if pointed.kind == TypeKind.FUNCTIONPROTO:
+        parameters = [c for c in cursor.get_children() if c.kind == CursorKind.PARM_DECL]
+        entry["function"] = {"returns": spelled(pointed.get_result()), "parameters": [typed(c, c.type) for c in parameters]}
     return entry
 
 
@@ -150,7 +145,7 @@ def function_facts(entry):
     a parameter, "Thread-safe.", and names of errors."""
     comment, parameters = entry.get("comment", ""), entry["parameters"]
     pointers = [p for p in parameters if p["type"].endswith("*") or "function" in p]
-    for m in re.finditer(r"([\w, ]+?) may (?:each |both |then )?be NULL", comment):
+    for m in re.finditer(r"([\w, ]+) may (?:each |both |then )?be NULL", comment):
         words = re.findall(r"\w+", m.group(1).split(";")[-1])
         for p in pointers:
             if p["name"] in words:
@@ -179,7 +174,7 @@ def struct_entry(header, cursor, name):
         raise NotUnderstood(f"{header.path}:{cursor.location.line}: {name} has a union or a bit-field")
     last = {c.extent.start.offset: c.extent.end.offset for c in fields}  # several names of one declaration share its comments
     for c in fields:
-        member = typed(c.spelling, c.type)
+        member = typed(c, c.type)
         member |= {"offset": c.get_field_offsetof() // 8, "size": c.type.get_size()}
         with_comment(member, header.above(c.extent.start.offset, True)[0], header.behind(last[c.extent.start.offset]))
         if ("*" in member["type"] or "function" in member) and nullable_member(member.get("comment", "")):
@@ -204,19 +199,19 @@ def declaration(header, cursor):
     name, kind = cursor.spelling, cursor.kind
     if kind == CursorKind.FUNCTION_DECL:
         entry = {"kind": "function", "name": name, "returns": spelled(cursor.result_type),
-                 "parameters": [typed(c.spelling, c.type) for c in cursor.get_arguments()]}
+                 "parameters": [typed(c, c.type) for c in cursor.get_arguments()]}
         if cursor.type.is_function_variadic():
             raise NotUnderstood(f"{header.path}:{cursor.location.line}: {name} has any number of parameters")
         return entry
     if kind == CursorKind.VAR_DECL:
-        return {"kind": "variable"} | typed(name, cursor.type)
+        return {"kind": "variable"} | typed(cursor, cursor.type)
     if kind == CursorKind.TYPEDEF_DECL:
         of = cursor.underlying_typedef_type.get_declaration()
         if of.kind == CursorKind.STRUCT_DECL:
             return struct_entry(header, of, name) if of.is_definition() else {"kind": "handle", "name": name}
         if of.kind == CursorKind.ENUM_DECL:
             return enum_entry(header, of, name)
-        return {"kind": "type"} | typed(name, cursor.underlying_typedef_type)
+        return {"kind": "type"} | typed(cursor, cursor.underlying_typedef_type)
     if kind == CursorKind.ENUM_DECL:
         return None if re.fullmatch(r"\w+", name) else enum_entry(header, cursor, "")
     if kind == CursorKind.STRUCT_DECL:
@@ -235,7 +230,7 @@ def macro(cursor, numbers):
         numbers[name] = eval(expression)  # nothing but digits and operators
         return {"kind": "macro", "name": name, "value": numbers[name]}
     written = Path(cursor.location.file.name).read_bytes()[cursor.extent.start.offset : cursor.extent.end.offset].decode()
-    return {"kind": "macro", "name": name, "text": " ".join(written.removeprefix(name).replace("\\\n", " ").split())}
+    return {"kind": "macro", "name": name, "text": " ".join(written.replace("\\\n", " ").split())}
 
 
 def describe_header(path, include, index, numbers):
@@ -347,37 +342,42 @@ def c_type(kind, name):
     return f"{m.group(1).rstrip()}{'' if m.group(1).rstrip().endswith('*') else ' '}{name}{m.group(2)}"
 
 
-def c_function(entry, name=None):
-    parameters = ", ".join(c_type(p["type"], p["name"]) for p in entry["parameters"]) or "void"
-    return c_type(entry["returns"], f"{name or entry['name']}({parameters})")
+def c_named(entry):
+    """The declarator of an entry, with the names of the parameters that a pointer to a function takes."""
+    if "function" not in entry:
+        return c_type(entry["type"], entry["name"])
+    return c_type(entry["function"]["returns"], f"(*{entry['name']})({', '.join(map(c_named, entry['function']['parameters'])) or 'void'})")
+
+
+def c_function(entry):
+    return c_type(entry["returns"], f"{entry['name']}({', '.join(map(c_named, entry['parameters'])) or 'void'})")
 
 
 def c_struct(entry):
-    return f"struct {entry['name']} {{\n" + "".join(f"    {c_type(m['type'], m['name'])};\n" for m in entry["members"]) + "};\n"
+    return f"struct {entry['name']} {{\n" + "".join(f"    {c_named(m)};\n" for m in entry["members"]) + "};\n"
 
 
 def c_code(api, bodies=False):
     """All declarations, those that others hold by value first. bodies: functions do nothing, for a library that has the
     border and nothing else."""
-    kinds = {kind: [d for h in api["headers"] for d in h["declarations"] if d["kind"] == kind and h["library"] != "module"]
-             for kind in ("handle", "struct", "enum", "type", "function", "variable")}
+    kinds = {kind: [d for h in api["headers"] for d in h["declarations"] if d["kind"] == kind]
+             for kind in ("handle", "struct", "enum", "type", "function")}
     out = [f"typedef struct {d['name']} {d['name']};\n" for d in kinds["handle"] + kinds["struct"]]
     for d in kinds["enum"]:
         values = "".join(f"    {v['name']} = {v['value']},\n" for v in d["values"])
         out.append(f"typedef enum {d['name']} {{\n{values}}} {d['name']};\n" if d["name"] else f"enum {{\n{values}}};\n")
-    out += [f"typedef {c_type(d['type'], d['name'])};\n" for d in kinds["type"]]
-    waiting, known = {d["name"]: d for d in kinds["struct"]}, set()
+    out += [f"typedef {c_named(d)};\n" for d in kinds["type"]]
+    waiting = {d["name"]: d for d in kinds["struct"]}
     while waiting:
         ready = [n for n, d in waiting.items() if not any(re.sub(r"const |\[.*", "", m["type"]).strip() in waiting for m in d["members"])]
         for n in ready or sys.exit(f"structs hold each other: {', '.join(waiting)}"):
             out.append(c_struct(waiting.pop(n)))
-            known.add(n)
     for d in kinds["function"]:
         head = c_function(d)
         if not bodies:
             out.append(head + ";\n")
         else:
-            back = "" if d["returns"] == "void" else f"static {c_type(d['returns'].removeprefix('const ') if not d['returns'].endswith('*') else d['returns'], 'none')}; return none;"
+            back = "" if d["returns"] == "void" else f"static {c_type(d['returns'], 'none')}; return none;"
             out.append(f"{head} {{ {back} }}\n")
     return "".join(out)
 
@@ -422,7 +422,7 @@ def struct_changes(old, new):
         if a["name"] != b["name"]:
             yield BREAKS, f"{where} is not where it was: {b['name']} is there"
             return
-        if a["type"] != b["type"] or a.get("function") != b.get("function"):
+        if a["type"] != b["type"]:
             yield BREAKS, f"{where} was {a['type']} and is {b['type']}"
         elif a["offset"] != b["offset"] or a["size"] != b["size"]:
             yield BREAKS, f"{where} was at offset {a['offset']} with {a['size']} bytes and is at {b['offset']} with {b['size']}"
@@ -477,7 +477,7 @@ def changes(old, new):
             found.append((where, (BREAKS, f"{name} was {a.get('value')} and is {b.get('value')}")))
         elif a["kind"] == "function" and shape_of(a) != shape_of(b):
             found.append((where, (BREAKS, f"{name} was '{c_function(a)}' and is '{c_function(b)}'")))
-        elif shape_of(a) != shape_of(b) or a.get("function") != b.get("function"):
+        elif shape_of(a) != shape_of(b):
             found.append((where, (BREAKS, f"{name} was {a.get('type')} and is {b.get('type')}")))
     found += [(h["name"], (ADDS, name)) for name, (h, d) in now.items() if name not in before and not (d["kind"] == "macro" and "value" not in d)]
     for header, number in MODULE_HEADERS.items():  # modules of another number are not loaded, so nothing breaks
@@ -497,12 +497,39 @@ def refusals(release, api):
     minor, other = new[:2] > old[:2], api["soname"] > release["soname"]
     for level, header, what in changes(release, api):
         if level == BREAKS and not other:
-            yield header, (f"{what} {since}: programs that use libpith.so.{release['soname']} break. Put it back, or give the libraries a new "
+            yield header, (f"{what} ({since}): programs that use libpith.so.{release['soname']} break. Put it back, or give the libraries a new "
                            f"SOVERSION and raise the minor version; {page}")
         elif level == BREAKS and not minor:
-            yield header, f"{what} {since}: raise the minor version; {page}"
+            yield header, f"{what} ({since}): raise the minor version; {page}"
         elif level == ADDS and not minor:
-            yield header, f"{what} is new {since}: raise the minor version; {page}"
+            yield header, f"{what} is new ({since}): raise the minor version; {page}"
+
+
+def line_of(root, header, what):
+    """The line of a header that has the word which a refusal begins with; 1 if it is gone."""
+    word = re.match(r"\w+(?:\.(\w+))?", what)
+    path = root / "include/pith" / header
+    found = [(word.group(1) or word.group()), word.group().split(".")[0]] if word else []
+    for number, line in enumerate(path.read_text().split("\n") if path.exists() else (), 1):
+        if found and re.search(rf"\b{found[0]}\b", line):
+            return number
+    return 1
+
+
+# ---- a second opinion: abidiff of two libraries that have the border and nothing else ----
+
+def abi_differences(old, new, folder):
+    """What abidiff finds between two descriptions, as (status, text): bit 2 of the status says that something changed, bit 3
+    that it is sure to break programs. Added functions do not count."""
+    libraries = []
+    for name, api in (("old", old), ("new", new)):
+        source, library = folder / f"{name}.c", folder / name / "libpith.so"
+        library.parent.mkdir(exist_ok=True)
+        source.write_text("#include <stddef.h>\n#include <stdint.h>\n" + c_code(api, bodies=True))
+        subprocess.run(["gcc", "-g", "-shared", "-fPIC", "-w", f"-Wl,-soname,libpith.so.{api['soname']}", source, "-o", library], check=True)
+        libraries.append(library)
+    out = subprocess.run(["abidiff", "--no-added-syms", *libraries], capture_output=True, text=True, check=False)
+    return out.returncode, (out.stdout + out.stderr).strip()
 
 
 def main():
@@ -525,7 +552,7 @@ def main():
         api_pages.write(root, api)
     if args.release:
         (root / RELEASE).write_text(text(bare(api)) + "\n")
-    faults = [f"include/pith/{header}: {what}" for header, what in refusals(load(root, RELEASE), api)] if (root / RELEASE).exists() else []
+    faults = [f"include/pith/{header}:{line_of(root, header, what)}: {what}" for header, what in refusals(load(root, RELEASE), api)] if (root / RELEASE).exists() else []
     if not (root / FILE).exists() or load(root) != api:
         faults.append(f"{FILE} is not that of the headers: run make api")
     faults += [f"{name} is not that of the headers: run make api" for name in api_pages.stale(root, api)]

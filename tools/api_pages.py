@@ -1,5 +1,7 @@
 """docs/api: a page per header, from a description of the border (tools/api.py). The same description gives the same bytes."""
+import itertools
 import re
+import textwrap
 
 import api as border
 
@@ -31,34 +33,33 @@ class Words:
             return f"`{name}`"
         return f"[`{name}`]({'' if target == page else target}#{anchor})"
 
-    def line(self, text, page, here="", names=()):
-        """One paragraph. names: parameters, which are set as code where they have a star or brackets."""
-        def code(m):
-            word = m.group()
-            if re.fullmatch(r"(pith|PITH)_\w+", word):
-                return self.link(word, page, here)
-            return f"`{word}`"
-        pattern = r"\*?\b(?:pith|PITH)_\w+(?:\.\w+|->\w+)+|\b(?:pith|PITH)_\w+(?![\w/.*(]*/)|\*\w+\b|\b\w+(?:\[[^\]\s]*(?:, [^\]\s]+)*\])+|\b\w+->[\w.>-]+"
-        parts, at, out = re.finditer(pattern, text), 0, []
-        for m in parts:
-            out += [re.sub(r"([\\*<|\[\]`])", r"\\\1", text[at : m.start()]), code(m).replace("|", "\\|")]
+    CODE = re.compile(r"`[^`]+`|\bPITH_\w+_\*|\*?\b(?:pith|PITH)_\w+(?:\.\w+|->\w+)+|\b(?:pith|PITH)_\w+|\*\w+\b|"
+                      r"\b\w+(?:\[[^\]\s]*(?:, [^\]\s]+)*\])+(?:\.\w+)*|\b\w+->\w+(?:(?:\.|->)\w+)*")
+
+    def line(self, text, page, here=""):
+        """One paragraph: names of the border, members, elements and what has backticks are set as code."""
+        escaped = lambda plain: re.sub(r"([\\*<|\[\]`])", r"\\\1", plain)
+        at, out = 0, []
+        for m in self.CODE.finditer(text):
+            out.append(escaped(text[at : m.start()]))
+            out.append((self.link(m.group(), page, here) if re.fullmatch(r"(pith|PITH)_\w+", m.group()) else f"`{m.group().strip('`')}`").replace("|", "\\|"))
             at = m.end()
-        return "".join(out) + re.sub(r"([\\*<|\[\]`])", r"\\\1", text[at:])
+        return "".join(out) + escaped(text[at:])
 
     def block(self, text, page, here=""):
-        out, verbatim = [], False
-        for line in text.split("\n"):
-            is_verbatim = line.startswith("  ")
-            if is_verbatim != verbatim:
-                out += ["```c" if is_verbatim else "```"] if not is_verbatim else ["", "```c"]
-                verbatim = is_verbatim
-            if is_verbatim:
-                out.append(line.removeprefix("    "))
-            else:
-                if line.startswith("- ") and out and out[-1] and not out[-1].startswith("- "):
+        """A comment: paragraphs, lists, and what is indented as code."""
+        out = []
+        for verbatim, lines in itertools.groupby(text.split("\n"), lambda line: line.startswith("  ")):
+            lines = list(lines)
+            if verbatim:
+                out += ["", "```c", *textwrap.dedent("\n".join(lines)).split("\n"), "```", ""]
+                continue
+            for line in lines:
+                item = line.startswith("- ")
+                if line and out and out[-1] and item != out[-1].startswith("- "):
                     out.append("")
-                out.append(("- " if line.startswith("- ") else "") + self.line(line.removeprefix("- "), page, here) if line else "")
-        return "\n".join(out + (["```"] if verbatim else [])) + "\n"
+                out.append(("- " if item else "") + self.line(line.removeprefix("- "), page, here))
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(out)).strip("\n") + "\n"
 
 
 def wrapped(head, pieces):
@@ -77,24 +78,19 @@ def code(d):
     kind = d["kind"]
     if kind == "function":
         head = border.c_type(d["returns"], d["name"]) + "("
-        return wrapped(head, [border.c_type(p["type"], p["name"]) for p in d["parameters"]] or ["void"]) + ");"
+        return wrapped(head, [border.c_named(p) for p in d["parameters"]] or ["void"]) + ");"
     if kind == "macro":
-        return f"#define {d['name']} {d.get('value', d.get('text'))}"
+        return f"#define {d['name']} {d['value']}" if "value" in d else f"#define {d['text']}"
     if kind == "handle":
         return f"typedef struct {d['name']} {d['name']};"
     if kind == "type":
-        return f"typedef {border.c_type(d['type'], d['name'])};"
-    return f"extern {border.c_type(d['type'], d['name'])};"
+        return f"typedef {border.c_named(d)};"
+    return f"extern {border.c_named(d)};"
 
 
-def facts(d):
-    """What the description knows beyond C's types."""
-    found = []
-    for p in d.get("parameters", ()):
-        about = [f"`{p['name']}{p['shape']}`" if "shape" in p else "", "may be NULL" if p.get("nullable") else ""]
-        if any(about):
-            found.append(" ".join(filter(None, [about[0] or f"`{p['name']}`", about[1]])))
-    return found
+def kind(m):
+    """The type of a member, with the names of a function's parameters."""
+    return border.c_named(m | {"name": ""}) if "function" in m else m["type"]
 
 
 def group(words, members, page):
@@ -108,10 +104,10 @@ def group(words, members, page):
         if comment:
             out.append(words.block(comment, page, here))
         if first["kind"] == "struct":
-            size = "It begins with its size: later versions may add members at its end." if first["sized"] and not first.get("plain") else ""
+            size = "It begins with its size." if first["sized"] and not first.get("plain") else ""
             out.append(f"{first['size']} bytes on 64-bit machines. {size}".rstrip() + "\n")
             out.append("| member | type | offset | |\n|---|---|---|---|")
-            out += [f"| `{m['name']}` | `{m['type']}` | {m['offset']} | {words.line(m.get('comment', ''), page, here)} |".replace("|  |", "| |") for m in first["members"]]
+            out += [f"| `{m['name']}` | `{kind(m)}` | {m['offset']} | {words.line(m.get('comment', ''), page, here)} |".replace("|  |", "| |") for m in first["members"]]
         else:
             out.append("| name | value | |\n|---|---|---|")
             out += [f"| `{v['name']}` | {v['value']} | {words.line(v.get('comment', ''), page, here)} |".replace("|  |", "| |") for v in first["values"]]
