@@ -320,15 +320,13 @@ class Description(unittest.TestCase):
         return found
 
     def test_definitions(self):
-        """The functions of src/api have the described types; a description with another type or member is noticed."""
-        wrong = [json.loads(json.dumps(NOW)) for _ in range(2)]
-        api.functions(wrong[0])["pith_shape_count"]["parameters"][1]["type"] = "int64_t"
-        members = api.structs(wrong[1])["pith_tensor"]["members"]
-        members[2]["type"] = "int64_t"
-        right, parameter, member = self.definitions_beside([NOW, *wrong])
+        """The functions of src/api have the described types; a description with another type is noticed. Members of structs
+        are not compared here: test_layout does that."""
+        wrong = json.loads(json.dumps(NOW))
+        api.functions(wrong)["pith_shape_count"]["parameters"][1]["type"] = "int64_t"
+        right, other = self.definitions_beside([NOW, wrong])
         self.assertEqual(right, (0, []))
-        self.assertIn("pith_shape_count", " ".join(parameter[1]))
-        self.assertTrue(member[1])
+        self.assertIn("pith_shape_count", " ".join(other[1]))
 
     def test_facts(self):
         functions, structs = api.functions(NOW), api.structs(NOW)
