@@ -110,8 +110,8 @@ ADDS = {
     "a new number": ("types.h", [(r"#define PITH_MAX_RANK 12", "#define PITH_MAX_RANK 12\n#define PITH_PLANTED (1u << 4)")], "PITH_PLANTED is new"),
     "a struct": ("types.h", [(r"(\} pith_str;)", r"\1\ntypedef struct pith_planted {\n    int32_t a;\n} pith_planted;")], "pith_planted is new"),
 }
-# What abidiff cannot see: names and numbers that are gone when a program is compiled.
-SOURCE_ONLY = {"a number", "a value of an enum without a name", "a module's struct", "a handle removed", "two members swapped"}
+# What abidiff does not report: names and numbers that are gone when a program is compiled, and const.
+SOURCE_ONLY = {"a const that is gone", "a number", "a value of an enum without a name", "a module's struct", "a handle removed", "two members swapped"}
 
 
 class WithTrees(unittest.TestCase):
@@ -141,8 +141,7 @@ class Changes(WithTrees):
 
     def each(self, changes):
         for name, (header, pairs, says) in changes.items():
-            with self.subTest(name):
-                yield name, header, says, self.described((header, tuple(pairs), says))
+            yield name, header, says, self.described((header, tuple(pairs), says))
 
     def test_nothing(self):
         self.assertEqual(self.refused(NOW), [])
@@ -151,30 +150,33 @@ class Changes(WithTrees):
     def test_what_breaks(self):
         """Refused as it is, refused with a new minor version alone or a new soname alone, allowed with both."""
         for name, header, says, now in self.each(BREAKS):
-            found = self.refused(now)
-            self.assertTrue([what for h, what in found if h == header and what.startswith(says)], found)
-            self.assertIn("Put it back, or give the libraries a new SOVERSION and raise the minor version", " ".join(w for _, w in found))
-            self.assertTrue(self.refused(now, NEXT_MINOR))
-            self.assertTrue(self.refused(now, NEXT_PATCH, NEXT_SONAME))
-            self.assertEqual(self.refused(now, NEXT_MINOR, NEXT_SONAME), [])
+            with self.subTest(name):
+                found = self.refused(now)
+                self.assertTrue([what for h, what in found if h == header and what.startswith(says)], found)
+                self.assertIn("Put it back, or give the libraries a new SOVERSION and raise the minor version", " ".join(w for _, w in found))
+                self.assertTrue(self.refused(now, NEXT_MINOR))
+                self.assertTrue(self.refused(now, NEXT_PATCH, NEXT_SONAME))
+                self.assertEqual(self.refused(now, NEXT_MINOR, NEXT_SONAME), [])
 
     def test_what_adds(self):
         """Refused as it is and with a new patch version, allowed with a new minor one."""
         for name, header, says, now in self.each(ADDS):
-            for version in (NOW["version"], NEXT_PATCH):
-                found = self.refused(now, version)
-                self.assertEqual([(h, w.split(" (")[0]) for h, w in found], [(header, says)])
-                self.assertIn("raise the minor version", found[0][1])
-            self.assertEqual(self.refused(now, NEXT_MINOR), [])
+            with self.subTest(name):
+                for version in (NOW["version"], NEXT_PATCH):
+                    found = self.refused(now, version)
+                    self.assertEqual([(h, w.split(" (")[0]) for h, w in found], [(header, says)])
+                    self.assertIn("raise the minor version", found[0][1])
+                self.assertEqual(self.refused(now, NEXT_MINOR), [])
 
     def test_abidiff_agrees(self):
         """What abidiff says of two libraries made from the descriptions."""
         self.assertEqual(api.abi_differences(RELEASE, NOW, self.folder), (0, ""))
         for name, _, _, now in self.each(BREAKS | ADDS):
-            status, text = api.abi_differences(RELEASE, now, self.folder)
-            self.assertEqual(status & 3, 0, text)
-            if name in BREAKS and name not in SOURCE_ONLY:
-                self.assertNotEqual(status, 0)
+            with self.subTest(name):
+                status, text = api.abi_differences(RELEASE, now, self.folder)
+                self.assertEqual(status & 3, 0, text)
+                if name in BREAKS and name not in SOURCE_ONLY:
+                    self.assertNotEqual(status, 0)
 
     def test_a_new_member_in_old_padding(self):
         """The size would not tell whether a program has the member."""
