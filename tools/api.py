@@ -457,7 +457,8 @@ def changes(old, new):
     the old border."""
     before, now = named(old), named(new)
     unnamed = lambda api: {"name": "", "values": [v for h in api["headers"] for d in h["declarations"] if d["kind"] == "enum" and not d["name"] for v in d["values"]]}
-    found = [("types.h", c) for c in enum_changes(unnamed(old), unnamed(new))]
+    home = {v["name"]: h["name"] for x in (old, new) for h in x["headers"] for d in h["declarations"] for v in d.get("values", ())}
+    found = [(home.get(c[1].split()[0], "types.h"), c) for c in enum_changes(unnamed(old), unnamed(new))]
     for name, (header, a) in before.items():
         b_header, b = now.get(name, (header, None))
         where = b_header["name"]
