@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: dev all help setup model run test test-one test-build test-machines test-references test-relational test-relational-real pretrain-relational test-images test-long lint docs fmt asan ubsan asan-ubsan asan-ubsan-long tsan valgrind poison neon mutate fuzz bench bench-models bench-faces bench-relational bench-options bench-quantizers size install clean
+.PHONY: dev all help setup model run test test-one test-build test-machines test-references test-relational test-relational-real pretrain-relational test-images test-long lint api api-release docs fmt asan ubsan asan-ubsan asan-ubsan-long tsan valgrind poison neon mutate fuzz bench bench-models bench-faces bench-relational bench-options bench-quantizers size install clean
 
 all: build/build.ninja          ## build/pith and the libraries, static and shared
 	@cmake --build build -j $(JOBS)
@@ -175,7 +175,13 @@ docs: build-test/build.ninja    ## make docs/operators.md and docs/options.md fr
 	@PITH_WRITE_DOCS=1 build-test/tests/test_operators_doc
 	@$(PYTHON) tools/options.py --write
 
-lint: setup-test                ## layers, lists, names, lengths, formatting
+api: setup-test                 ## make include/api.json and docs/api from the public headers
+	@"$$(tools/test_python.sh tools/requirements.txt)" tools/api.py --write
+
+api-release: setup-test         ## keep the C interface as that of this release: later changes are compared with it
+	@"$$(tools/test_python.sh tools/requirements.txt)" tools/api.py --write --release
+
+lint: setup-test                ## layers, lists, names, lengths, formatting, changes of the C interface
 	@"$$(tools/test_python.sh tools/requirements.txt)" tools/lint.py
 
 fmt: setup-test                 ## format sources and headers

@@ -15,12 +15,8 @@ import numpy as np
 from fastembed.sparse.bm25 import Bm25
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import pith_ctypes  # noqa: E402
 from pith_ctypes import Call, Str  # noqa: E402
-
-
-class Rows(ctypes.Structure):
-    _fields_ = [("offsets", ctypes.c_void_p), ("indices", ctypes.c_void_p), ("values", ctypes.c_void_p),
-                ("memory", ctypes.c_void_p)]
 
 
 def make_texts(count):
@@ -32,11 +28,11 @@ def make_texts(count):
 
 
 def main():
-    lib = ctypes.CDLL(sys.argv[1])
+    lib = pith_ctypes.load(sys.argv[1])
     texts = make_texts(int(sys.argv[2]) if len(sys.argv) > 2 else 2000)
     raw = [t.encode() for t in texts]
     strings = (Str * len(raw))(*[Str(r, len(r)) for r in raw])
-    handle, rows, one_thread = ctypes.c_void_p(), Rows(), Call(ctypes.sizeof(Call), 1)
+    handle, rows, one_thread = ctypes.c_void_p(), pith_ctypes.struct("pith_bm25_rows")(), Call(threads=1)
     ratios, own = [], []
     with tempfile.TemporaryDirectory() as folder:
         open(folder + "/config.json", "w").write("{}")

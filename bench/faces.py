@@ -79,12 +79,12 @@ class Pith:
         self.lib, self.error, self.times = self.model.lib, self.model.error, {}
         self.options = pith_ctypes.DetectOptions(score_threshold=SCORE, nms_threshold=OVERLAP, top_k=TOP)
         self.images = pith_ctypes.ImageOptions(channels=3)
-        self.profile, self.told = ctypes.c_void_p(), pith_ctypes.Phase.TOLD(self.tell)
+        self.profile, self.told = ctypes.c_void_p(), pith_ctypes.parameter("pith_profile_tell", "told")(self.tell)
         self.model.check(self.lib.pith_profile_create(ctypes.byref(self.profile), None, ctypes.byref(self.error)))
         self.lib.pith_profile_tell(self.profile, self.told, None, 1)
 
     def tell(self, _, phase):
-        p = ctypes.cast(phase, ctypes.POINTER(pith_ctypes.Phase)).contents
+        p = phase.contents
         self.times[p.name.decode()] = (p.end_ns - p.begin_ns) / 1e9
 
     def settings(self, size, threads):
@@ -123,7 +123,7 @@ class Pith:
         return faces
 
     def rows(self, faces):
-        rows = np.ctypeslib.as_array(faces.faces, (faces.count, 15)).copy() if faces.count else np.zeros((0, 15))
+        rows = np.ctypeslib.as_array(ctypes.cast(faces.faces, ctypes.POINTER(ctypes.c_float)), (faces.count, 15)).copy() if faces.count else np.zeros((0, 15))
         self.lib.pith_faces_free(ctypes.byref(faces))
         return rows
 

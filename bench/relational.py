@@ -39,19 +39,15 @@ POOL = 16  # batches whose sequences are sorted by length
 
 # ---- Pith ----
 
-class State(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t)] + [(n, ctypes.c_int64) for n in ("step", "steps", "parameters", "rows")] + [("cells", ctypes.c_uint64)] + \
-        [(n, ctypes.c_int32) for n in ("target", "outputs")]
-
-
-EACH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(pith_ctypes.Tensor))
+State = pith_ctypes.struct("pith_relational_state")
+EACH = pith_ctypes.parameter("pith_relational_inputs", "each")
 
 
 class Pith:
     """A model of the shop's task."""
 
     def __init__(self, library, database, config):
-        self.lib, self.error, self.database, self.model = ctypes.CDLL(str(library)), pith_ctypes.Error(), ctypes.c_void_p(), ctypes.c_void_p()
+        self.lib, self.error, self.database, self.model = pith_ctypes.load(library), pith_ctypes.Error(), ctypes.c_void_p(), ctypes.c_void_p()
         self.call("database_open", ctypes.byref(self.database), str(database).encode(), None)
         self.call("relational_create", ctypes.byref(self.model), self.database, b"returned", json.dumps(config).encode(), ctypes.c_uint64(1), None)
 
@@ -60,14 +56,14 @@ class Pith:
             raise SystemExit(self.error.message.decode())
 
     def state(self):
-        state = State(ctypes.sizeof(State))
+        state = State()
         self.lib.pith_relational_get_state(ctypes.byref(state), self.model)
         return state
 
     def train(self, steps, threads):
         """The mean loss of these steps."""
         loss = ctypes.c_double()
-        self.call("relational_train", ctypes.byref(loss), self.model, ctypes.c_int64(steps), ctypes.byref(pith_ctypes.Call(ctypes.sizeof(pith_ctypes.Call), threads)))
+        self.call("relational_train", ctypes.byref(loss), self.model, ctypes.c_int64(steps), ctypes.byref(pith_ctypes.Call(threads=threads)))
         return loss.value
 
     def training_rows(self):

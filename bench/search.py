@@ -32,17 +32,7 @@ METRICS = {"cosine": 0, "dot": 1, "l2": 2}
 PASSES = {"f32": 0, "int8": 1, "binary": 2}
 
 
-class IndexOptions(pith_ctypes.Options):
-    _fields_ = [("metric", c.c_int32), ("dtype", c.c_int32), ("bits", c.c_int32), ("first_pass", c.c_int32), ("row_bytes", c.c_size_t),
-                ("offsets", c.c_void_p), ("documents", c.c_size_t)]
-
-
-class SearchOptions(pith_ctypes.Options):
-    _fields_ = [("rescore", c.c_int32), ("exact", c.c_int32), ("query_offsets", c.c_void_p)]
-
-
-class Error(c.Structure):
-    _fields_ = [("code", c.c_int), ("message", c.c_char * 1024)]
+Error, IndexOptions, SearchOptions = map(pith_ctypes.struct, ("pith_error", "pith_search_index_options", "pith_search_options"))
 
 
 class Index:
@@ -180,7 +170,7 @@ def main():
         rows, queries = np.ascontiguousarray(np.load(a.rows_file)), np.ascontiguousarray(np.load(a.queries_file)[:QUERIES])
     else:
         rows, queries = draw(a.rows, a.dim)
-    library, peak = c.CDLL(str(a.build / "libpith.so")), c.CDLL(str(a.build / "libpeak.so"))
+    library, peak = pith_ctypes.load(a.build / "libpith.so"), c.CDLL(str(a.build / "libpeak.so"))
     peak.cpu_peak_bandwidth.restype = c.c_double
     print(f"{len(rows)} × {rows.shape[1]} float32, {a.threads} threads", flush=True)
     made = contenders(library, rows, a.threads)

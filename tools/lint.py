@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 """What the compiler does not check: layers, sorted lists, unique names, lengths, banned words, formatting."""
 import ast
+import functools
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+
+import api as border
+import api_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 faults = []
@@ -115,15 +120,55 @@ pith_token_text pith_tokenizer_close pith_tokenizer_cuts_left pith_tokens_free p
 """.split())
 
 
+@functools.cache
+def described():
+    """The border as the headers have it, see tools/api.py; the committed description where they are not understood."""
+    try:
+        return border.describe(ROOT)
+    except border.NotUnderstood as e:
+        faults.append(str(e).removeprefix(f"{ROOT}/"))
+        return border.load()
+
+
 def public_names():
     """Every function that a public header declares."""
-    return {name for path in tracked("include/pith/*.h")
-            for name in re.findall(r"^PITH_API [^;(]*?(pith_\w+)\(", path.read_text(), re.M)}
+    return set(border.functions(described()))
 
 
 def tables_names():
     """Those of libpith-tables."""
-    return {name for name in re.findall(r"^PITH_API [^;(]*?(pith_\w+)\(", (ROOT / "include/pith/tables.h").read_text(), re.M)}
+    return set(border.functions(described(), "pith-tables"))
+
+
+def description():
+    """include/api.json and docs/api are those of the headers, and every function has a comment."""
+    now, path = described(), ROOT / border.FILE
+    if not path.exists() or border.load() != now:
+        fault(path, 1, "is not the border of the headers: run make api")
+    for name in api_pages.stale(ROOT, now):
+        fault(ROOT / name, 1, "is not what the headers say: run make api")
+    for header in now["headers"]:
+        for d in header["declarations"]:
+            if d["kind"] == "function" and "comment" not in d and "joined" not in d:
+                fault(ROOT / "include/pith" / header["name"], border.line_of(ROOT, header["name"], d["name"]), f"{d['name']} has no comment")
+
+
+def release():
+    """The border changes only with the version: see docs/release.md. abidiff, where it is installed, is asked too: it may not
+    find anything that our own comparison has missed."""
+    if not (ROOT / border.RELEASE).exists():
+        return
+    old, now = border.load(file=border.RELEASE), described()
+    for header, what in border.refusals(old, now):
+        fault(ROOT / "include/pith" / header, border.line_of(ROOT, header, what), what)
+    if old["soname"] != now["soname"] or not shutil.which("abidiff"):
+        return
+    found = border.changes(old, now)
+    with tempfile.TemporaryDirectory() as folder:
+        status, report = border.abi_differences(old, now, Path(folder))
+    missed = status & 3 or status & 8 and not any(level == border.BREAKS for level, _, _ in found) or status & 4 and not found
+    if missed:
+        fault(ROOT / border.RELEASE, 1, f"abidiff finds changes since {old['version']} that tools/api.py does not:\n{report}")
 
 
 def api():
@@ -388,9 +433,7 @@ def option_table():
     import options
     path = ROOT / "cli/options/options.def"
     users, rows = options.verbs(), options.rows()
-    headers = "".join(h.read_text() for h in tracked("include/pith/*.h"))
-    declared = {struct: set(re.findall(r"(\w+)(?:\[[^\]]*\])?[,;]", re.sub(r"/\*.*?\*/", "", body, flags=re.S)))
-                for body, struct in re.findall(r"typedef struct \w+ \{(.*?)\n\} (\w+);", headers, re.S)}
+    declared = {name: {m["name"] for m in struct["members"]} for name, struct in border.structs(described()).items()}
     tests = {}
     for row in rows:
         if row["id"] not in users:
@@ -623,7 +666,7 @@ def density():
 
 
 def main():
-    for check in (layers, lists, verbs, names, ends, api, wrapper, cpp_page, lengths, words, exports, prefixes, readme, formatting, includes, workflows,
+    for check in (layers, lists, verbs, names, ends, description, release, api, wrapper, cpp_page, lengths, words, exports, prefixes, readme, formatting, includes, workflows,
                   places, named_sources, mirrored, equivalent_changes, option_table, field_flags, writers, density):
         check()
     for line in faults:

@@ -1,116 +1,113 @@
-"""libpith.so through ctypes, as much of it as the benchmarks and the comparisons need."""
+"""libpith.so through ctypes, as include/api.json describes it: structs, constants and the types of all functions."""
 import ctypes
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 
-MAX_RANK = 12
-DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_,
-          10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64}
-STRING = 8
-NUMBERS = {np.dtype(v): k for k, v in DTYPES.items()}
+API = json.loads((Path(__file__).resolve().parent.parent / "include/api.json").read_text())
+DECLARED = {d["name"]: d for h in API["headers"] for d in h["declarations"] if d["name"] and d["kind"] != "section"}
+CONSTANTS = {v["name"]: v["value"] for h in API["headers"] for d in h["declarations"]
+             for v in (d.get("values", ()) if d["kind"] == "enum" else [d] if "value" in d else ())}
+globals().update(CONSTANTS)  # PITH_F32 and so on
+
+NUMBER_TYPES = {"char": ctypes.c_char, "int": ctypes.c_int, "float": ctypes.c_float, "double": ctypes.c_double, "size_t": ctypes.c_size_t,
+                **{f"{u}int{n}_t": getattr(ctypes, f"c_{u}int{n}") for n in (8, 16, 32, 64) for u in ("", "u")}}
 
 
-class Str(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_char_p), ("size", ctypes.c_size_t)]
+class Sized(ctypes.Structure):
+    """A struct that begins with its size, which is set by itself. Members of the call context can be named without "call"."""
 
-
-class Error(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_int), ("message", ctypes.c_char * 1024)]
-
-
-class Tensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t), ("dtype", ctypes.c_int32), ("rank", ctypes.c_int32),
-                ("dims", ctypes.c_int64 * MAX_RANK)]
-
-
-class Call(ctypes.Structure):
-    """pith_call, with which every option struct begins."""
-    _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_int32), ("reserved", ctypes.c_int32), ("deadline_ns", ctypes.c_uint64),
-                ("cancel", ctypes.c_void_p), ("stop", ctypes.c_void_p), ("progress", ctypes.c_void_p), ("user", ctypes.c_void_p),
-                ("log", ctypes.c_void_p), ("profile", ctypes.c_void_p), ("allocator", ctypes.c_void_p)]
-
-
-class Options(ctypes.Structure):
-    """The beginning of every option struct. Members of the call context can be named without "call"."""
-    _anonymous_ = ("call",)
-    _fields_ = [("call", Call)]
-
-    def __init__(self, **members):
-        super().__init__(**members)
+    def __init__(self, *values, **members):
+        super().__init__(*values, **members)
         self.size = ctypes.sizeof(self)
 
 
-class Writer(ctypes.Structure):
-    WRITE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-    _fields_ = [("write", WRITE), ("begin", ctypes.c_void_p), ("user", ctypes.c_void_p)]
-
+class WriterBase(ctypes.Structure):
     def __init__(self, take):
         """take: called with the bytes of each piece."""
-        super().__init__(self.WRITE(lambda _, data, size: take(ctypes.string_at(data, size)) or 0), None, None)
+        super().__init__(write=self.WRITE(lambda _, data, size: take(ctypes.string_at(data, size)) or 0))
 
 
-class Stats(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_uint64) for n in ("texts", "tokens", "padded_tokens", "truncated", "peak_bytes")]
+STRUCTS = {}
 
 
-class OpenOptions(Options):
-    _fields_ = [("flags", ctypes.c_uint32), ("optimization", ctypes.c_int32), ("memory_limit", ctypes.c_size_t),
-                ("loop_limit", ctypes.c_int64), ("stop_after", ctypes.c_char_p),
-                ("input_shapes", ctypes.c_void_p), ("input_shape_count", ctypes.c_size_t), ("precision", ctypes.c_int32),
-                ("runtime", ctypes.c_char_p), ("model_file", ctypes.c_char_p), ("route", ctypes.c_char_p),
-                ("pool_blocks", ctypes.c_int32), ("pool_bytes", ctypes.c_size_t), ("sessions", ctypes.c_int32)]
+def struct(name):
+    """The class of a struct. A member that points to a function has its type as an attribute in capitals: Writer.WRITE."""
+    if name in STRUCTS:
+        return STRUCTS[name]
+    entry = DECLARED[name]
+    base = WriterBase if name == "pith_writer" else Sized if entry["sized"] else ctypes.Structure
+    members = entry["members"]
+    made = STRUCTS[name] = type(name, (base,), {})
+    for m in members:
+        if "function" in m:
+            setattr(made, m["name"].upper(), ctype(m))
+    outer = {m["name"] for m in members}
+    if members[0]["type"] == "pith_call" and not outer & {m["name"] for m in DECLARED["pith_call"]["members"]}:
+        made._anonymous_ = ("call",)
+    made._fields_ = [(m["name"], ctype(m)) for m in members]
+    if ctypes.sizeof(made) != entry["size"] or any(getattr(made, m["name"]).offset != m["offset"] for m in members):
+        raise AssertionError(f"ctypes lays {name} out in another way than include/api.json says")
+    return made
 
 
-class Batching(ctypes.Structure):
-    DONE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
-    _fields_ = [("size", ctypes.c_size_t), ("least", ctypes.c_int32), ("most", ctypes.c_int32), ("prefer", ctypes.c_int32),
-                ("target_ms", ctypes.c_double), ("done", DONE), ("user", ctypes.c_void_p)]
+def ctype(entry):
+    """The type of a member, a parameter or a result: addresses of numbers, handles and pointers are plain addresses."""
+    if "function" in entry:
+        function = entry["function"]
+        return ctypes.CFUNCTYPE(ctype({"type": function["returns"]}), *(ctype(p) for p in function["parameters"]))
+    m = re.fullmatch(r"(.*?)((?:\[\d+\])+)", entry["type"])
+    if m:
+        made = ctype({"type": m.group(1)})
+        for count in reversed(re.findall(r"\d+", m.group(2))):
+            made *= int(count)
+        return made
+    name, stars = re.sub(r"\b(const|volatile)\b|[ *]", "", entry["type"]), entry["type"].count("*")
+    if not stars:
+        if name == "void":
+            return None
+        kind = DECLARED.get(name, {}).get("kind")
+        return struct(name) if kind == "struct" else ctypes.c_int if kind == "enum" else NUMBER_TYPES[name]
+    if stars == 1 and name == "char" and "const" in entry["type"]:
+        return ctypes.c_char_p
+    if stars == 1 and DECLARED.get(name, {}).get("kind") == "struct":
+        return ctypes.POINTER(struct(name))
+    return ctypes.c_void_p
 
 
-class RunOptions(Options):
-    pass
+def parameter(function, name):
+    """The type of a parameter of a function: of a callback, what makes one."""
+    return ctype(next(p for p in DECLARED[function]["parameters"] if p["name"] == name))
 
 
-class EmbedOptions(Options):
-    _fields_ = [("max_length", ctypes.c_int32), ("batch_tokens", ctypes.c_int32), ("pooling", ctypes.c_int32),
-                ("normalize", ctypes.c_int32), ("dim", ctypes.c_int32), ("stats", ctypes.POINTER(Stats)),
-                ("prompt_name", ctypes.c_char_p), ("batching", ctypes.POINTER(Batching))]
+def load(path):
+    """The library with the types of its functions. A parameter that is an address takes any: byref, arrays, bytes, None."""
+    lib = ctypes.CDLL(str(path))
+    for name, entry in DECLARED.items():
+        if entry["kind"] != "function" or not hasattr(lib, name):
+            continue
+        function = getattr(lib, name)
+        function.restype = ctype({"type": entry["returns"]})
+        function.argtypes = [ctypes.c_void_p if "*" in p["type"] or "function" in p else ctype(p) for p in entry["parameters"]]
+    return lib
 
 
-class Image(ctypes.Structure):
-    _fields_ = [("pixels", ctypes.c_void_p), ("width", ctypes.c_int32), ("height", ctypes.c_int32), ("channels", ctypes.c_int32),
-                ("allocator", ctypes.c_void_p)]
+Str, Error, Tensor, Call, Writer = map(struct, ("pith_str", "pith_error", "pith_tensor", "pith_call", "pith_writer"))
+OpenOptions, RunOptions, EmbedOptions, Batching, Stats = map(
+    struct, ("pith_open_options", "pith_run_options", "pith_embed_options", "pith_batching", "pith_embed_stats"))
+Image, ImageDetails, ImageOptions, ResizeOptions = map(
+    struct, ("pith_image", "pith_image_details", "pith_image_options", "pith_image_resize_options"))
+Faces, DetectOptions, Phase = map(struct, ("pith_faces", "pith_detect_options", "pith_phase"))
 
-
-class ImageOptions(Options):
-    _fields_ = [("channels", ctypes.c_int32), ("keep_orientation", ctypes.c_int32), ("max_pixels", ctypes.c_uint64),
-                ("module_path", ctypes.c_char_p), ("details", ctypes.c_void_p)]
-
-
-class ResizeOptions(Options):
-    _fields_ = [("width", ctypes.c_int32), ("height", ctypes.c_int32), ("shortest_edge", ctypes.c_int32),
-                ("longest_edge", ctypes.c_int32), ("filter", ctypes.c_int32), ("max_pixels", ctypes.c_uint64)]
-
-
-class Faces(ctypes.Structure):
-    """faces: [count] of 15 floats: box, landmarks, score."""
-    _fields_ = [("faces", ctypes.POINTER(ctypes.c_float)), ("count", ctypes.c_size_t), ("allocator", ctypes.c_void_p)]
-
-
-class DetectOptions(Options):
-    _fields_ = [("score_threshold", ctypes.c_float), ("nms_threshold", ctypes.c_float), ("top_k", ctypes.c_int32),
-                ("score", ctypes.c_int32), ("width", ctypes.c_int32), ("height", ctypes.c_int32)]
-
-
-class Phase(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("begin_ns", ctypes.c_uint64), ("end_ns", ctypes.c_uint64), ("items", ctypes.c_int64)]
-    TOLD = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
-
-
-NO_ARENA, NO_PLAN_REUSE = 1 << 5, 1 << 6  # PITH_OPEN_*
-NO_OPTIMIZATION = -1  # PITH_OPTIMIZATION_NONE
-PRECISIONS = {"auto": 0, "f32": 1, "int8": 2, "bf16": 3}
+DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_,
+          10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64}
+STRING = CONSTANTS["PITH_STRING"]
+NUMBERS = {np.dtype(v): k for k, v in DTYPES.items()}
+NO_ARENA, NO_PLAN_REUSE = CONSTANTS["PITH_OPEN_NO_ARENA"], CONSTANTS["PITH_OPEN_NO_PLAN_REUSE"]
+NO_OPTIMIZATION = CONSTANTS["PITH_OPTIMIZATION_NONE"]
+PRECISIONS = {name: CONSTANTS[f"PITH_PRECISION_{name.upper()}"] for name in ("auto", "f32", "int8", "bf16")}
 
 
 class PithError(RuntimeError):
@@ -121,9 +118,7 @@ class Model:
     """source: a path or name, or the bytes of an ONNX file. optimization: a level, from 0. more: members of pith_open_options."""
 
     def __init__(self, library, source, optimization=3, precision="auto", **more):
-        self.lib, self.error, self.handle = ctypes.CDLL(str(library)), Error(), ctypes.c_void_p()
-        self.lib.pith_embed_dim.restype = ctypes.c_size_t
-        self.lib.pith_model_output_count.restype = ctypes.c_size_t
+        self.lib, self.error, self.handle = load(library), Error(), ctypes.c_void_p()
         self.source = source
         options = OpenOptions(optimization=optimization or NO_OPTIMIZATION, precision=PRECISIONS[precision], **more)
         if isinstance(source, bytes):
@@ -142,9 +137,9 @@ class Model:
 
     def statistics(self):
         """What the model has counted: the members of pith_statistics."""
-        numbers, parts = (ctypes.c_uint64 * 128)(1024), []
-        self.check(self.lib.pith_model_statistics(numbers, self.handle, ctypes.byref(self.error)))
-        self.check(self.lib.pith_statistics_write(numbers, 0, ctypes.byref(Writer(parts.append)), ctypes.byref(self.error)))
+        numbers, parts = struct("pith_statistics")(), []
+        self.check(self.lib.pith_model_statistics(ctypes.byref(numbers), self.handle, ctypes.byref(self.error)))
+        self.check(self.lib.pith_statistics_write(ctypes.byref(numbers), 0, ctypes.byref(Writer(parts.append)), ctypes.byref(self.error)))
         return json.loads(b"".join(parts))
 
     def session(self):

@@ -112,9 +112,11 @@ PITH_API void pith_text_free(const pith_tokenizer *tokenizer, char *text);
  * a whole character. The tokenizer must stay open while the stream exists. */
 typedef struct pith_text_stream pith_text_stream;
 
+/* Makes a stream, which the caller owns. If skip_specials is 1, special tokens are left out. */
 PITH_API pith_status pith_text_stream_create(pith_text_stream **stream,
                                              const pith_tokenizer *tokenizer, int32_t skip_specials,
                                              pith_error *err);
+/* Frees the stream; NULL is allowed. */
 PITH_API void pith_text_stream_destroy(pith_text_stream *stream);
 /* Adds an id and sets *text to the new text, which is often empty. It is valid until the next call
  * on the stream. */

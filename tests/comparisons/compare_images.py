@@ -25,24 +25,10 @@ from PIL import Image, ImageCms, ImageOps
 HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[1] / "makers"), str(HERE.parents[2] / "tools")]
 from make_images import exif, save, scene
-from pith_ctypes import ImageOptions, ResizeOptions
+import pith_ctypes
+from pith_ctypes import Error, Image as Picture, ImageDetails, ImageOptions, ResizeOptions
 
 pillow_heif.register_heif_opener()
-
-
-class Error(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_int), ("message", ctypes.c_char * 1024)]
-
-
-class Picture(ctypes.Structure):
-    _fields_ = [("pixels", ctypes.POINTER(ctypes.c_uint8)), ("width", ctypes.c_int32), ("height", ctypes.c_int32),
-                ("channels", ctypes.c_int32), ("allocator", ctypes.c_void_p)]
-
-
-class Details(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("channels", ctypes.c_int32), ("profile", ctypes.POINTER(ctypes.c_uint8)),
-                ("profile_size", ctypes.c_size_t), ("profile_channels", ctypes.c_int32), ("dots", ctypes.c_double * 2),
-                ("colours", ctypes.c_char * 128), ("allocator", ctypes.c_void_p)]
 
 
 class PithError(Exception):
@@ -51,7 +37,7 @@ class PithError(Exception):
 
 class Pith:
     def __init__(self, path):
-        self.library = ctypes.CDLL(path)
+        self.library = pith_ctypes.load(path)
 
     def call(self, name, *args):
         error = Error()
@@ -59,7 +45,8 @@ class Pith:
             raise PithError(error.message.decode())
 
     def taken(self, picture):
-        a = np.ctypeslib.as_array(picture.pixels, (picture.height, picture.width, picture.channels)).copy()
+        shape = (picture.height, picture.width, picture.channels)
+        a = np.frombuffer(ctypes.string_at(picture.pixels, int(np.prod(shape))), np.uint8).reshape(shape).copy()
         self.library.pith_image_free(ctypes.byref(picture))
         return a
 
@@ -69,11 +56,11 @@ class Pith:
         return self.taken(picture)
 
     def details(self, data):
-        details = Details(ctypes.sizeof(Details))
-        picture, options = Picture(), ImageOptions(details=ctypes.addressof(details))
+        details = ImageDetails()
+        picture, options = Picture(), ImageOptions(details=ctypes.pointer(details))
         self.call("pith_image_decode", ctypes.byref(picture), data, ctypes.c_size_t(len(data)), ctypes.byref(options))
         self.library.pith_image_free(ctypes.byref(picture))
-        profile = bytes(details.profile[:details.profile_size])
+        profile = ctypes.string_at(details.profile, details.profile_size)
         dots, colours = tuple(details.dots), details.colours.decode()
         self.library.pith_image_details_free(ctypes.byref(details))
         return profile, dots, colours
@@ -98,7 +85,7 @@ class Pith:
 
 def given(a):
     a = np.ascontiguousarray(a)
-    picture = Picture(a.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8)), a.shape[1], a.shape[0], a.shape[2])
+    picture = Picture(a.ctypes.data, a.shape[1], a.shape[0], a.shape[2])
     picture.kept = a
     return picture
 
