@@ -597,7 +597,7 @@ static void test_many_entries(void **state) {
         assert_non_null(mkdtemp(directory));
         write_file(directory, "vocab.txt", "[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\nx\n", 0);
         write_file(directory, "tokenizer_config.json", json, 0);
-        options.allocator = &allocator;
+        options.call.allocator = &allocator;
         pith__arena_init(&arena, &allocator);
         const clock_t begin = clock();
         pith_status status = pith__tokenizer_load(&t, directory, &options, &arena, &err);

@@ -23,8 +23,8 @@ static int teardown(void **state) {
 
 static const int32_t long_ids[] = { 7, 8, 9 }, long_types[] = { 0, 1, 1 }, short_ids[] = { 5, 6 };
 static const int32_t short_types[] = { 1, 0 };
-static const pith__row long_row = { long_ids, long_types, 3, 0 },
-                       short_row = { short_ids, short_types, 2, 0 };
+static const pith__row long_row = { long_ids, long_types, 3, 0, 0 },
+                       short_row = { short_ids, short_types, 2, 0, 0 };
 
 /* A graph with one more input than input_ids, which is [N, dims]. */
 static pith__graph *graph_with(const char *name, int dtype, const char *ids_dims) {
@@ -162,7 +162,7 @@ static void refused(void **state) {
                      PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "no input 'input_ids'"));
     /* More tokens than can be counted. */
-    const pith__row many = { short_ids, short_types, INT32_MAX, 0 };
+    const pith__row many = { short_ids, short_types, INT32_MAX, 0, 0 };
     const pith__row *huge[] = { &many };
     graph = graph_with("attention_mask", PITH_I64, "S");
     pith__arena small;

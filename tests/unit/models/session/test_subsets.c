@@ -14,6 +14,7 @@
 #include "formats/onnx/onnx_text.h"
 #include "pith/pith.h"
 #include "support/failing_alloc.h"
+#include "support/source_test.h"
 
 enum { LAYERS = 12, WIDTH = 8, ROWS = 5, OUTPUTS = 4, THREADS = 6 };
 
@@ -569,8 +570,10 @@ static void test_exported(void **state) {
     assert_int_equal(fclose(out), 0);
     for (int optimized = 0; optimized < 2; optimized++) {
         exported.size = 0;
-        pith_status status = optimized ? pith_model_optimize(path, NULL, &writer, NULL, NULL, &err)
-                                       : pith_model_export(path, NULL, &writer, NULL, NULL, &err);
+        pith_status status = WITH_SOURCE(
+            path, 0,
+            optimized ? pith_source_optimize(source, NULL, &writer, NULL, NULL, &err)
+                      : pith_source_export(source, NULL, &writer, NULL, NULL, &err));
         if (status) fail_msg("%s", err.message);
         pith__wire_build bytes = { .bytes = exported.data, .size = exported.size };
         pith_model *model = open_bytes(&bytes, NULL);

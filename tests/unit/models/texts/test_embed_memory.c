@@ -6,6 +6,7 @@
 #include "support/arena_fails.h"
 #include "support/embed_test.h"
 #include "support/failing_alloc.h"
+#include "support/source_test.h"
 
 #define DIR PITH_BINARY_DIR "/tiny-model"
 #define MEMORY_PITH PITH_BINARY_DIR "/memory.pith"
@@ -350,26 +351,39 @@ static int write_hashed(void *user, const void *data, size_t size) {
     return 0;
 }
 
-static pith_status write_as(const written_way *way, const pith_allocator *allocator,
-                            pith_error *err) {
+static pith_status write_from(const pith_source *source, const written_way *way,
+                              const pith_allocator *allocator, pith_error *err) {
+    const pith_writer writer = { .write = write_hashed };
     if (way->optimize) {
         pith_optimize_options o = PITH_OPTIMIZE_OPTIONS_INIT;
         o.contrib = way->contrib;
         o.dtype = way->dtype;
-        o.allocator = allocator;
-        return pith_model_optimize(way->model, &o, write_hashed, NULL, NULL, NULL, err);
+        o.call.allocator = allocator;
+        return pith_source_optimize(source, &o, &writer, NULL, NULL, err);
     }
     if (way->quantize) {
         pith_quantize_model_options o = PITH_QUANTIZE_MODEL_OPTIONS_INIT;
         o.rows = 1;
-        o.allocator = allocator;
-        return pith_model_quantize(way->model, &o, write_hashed, NULL, NULL, NULL, err);
+        o.call.allocator = allocator;
+        return pith_source_quantize(source, &o, &writer, NULL, NULL, err);
     }
     pith_export_options o = PITH_EXPORT_OPTIONS_INIT;
     o.contrib = way->contrib;
     o.dtype = way->dtype;
-    o.allocator = allocator;
-    return pith_model_export(way->model, &o, write_hashed, NULL, NULL, NULL, err);
+    o.call.allocator = allocator;
+    return pith_source_export(source, &o, &writer, NULL, NULL, err);
+}
+
+static pith_status write_as(const written_way *way, const pith_allocator *allocator,
+                            pith_error *err) {
+    pith_source_options o = PITH_SOURCE_OPTIONS_INIT;
+    pith_source *source;
+    o.call.allocator = allocator;
+    pith_status status = pith_source_open(&source, way->model, &o, err);
+    if (status) return status;
+    status = write_from(source, way, allocator, err);
+    pith_source_close(source);
+    return status;
 }
 
 /* Writes a file while one request of an arena is refused: that is reported, or the file is the
@@ -403,7 +417,9 @@ static void test_written(void **state) {
         pith_error err = PITH_ERROR_INIT;
         assert_true(text && model);
         assert_true(fputs(written_texts[t], text) >= 0 && !fclose(text));
-        if (pith_model_convert(WRITTEN ".txt", NULL, write_file_piece, model, NULL, &err))
+        const pith_writer writer = { .write = write_file_piece, .user = model };
+        if (WITH_SOURCE(WRITTEN ".txt", PITH_SOURCE_FILE,
+                        pith_source_convert(source, NULL, &writer, NULL, &err)))
             fail_msg("%s", err.message);
         assert_int_equal(fclose(model), 0);
         for (size_t w = 0; w < 3; w++) count += arena_fails_each(write_refused, &ways[w]);
