@@ -257,7 +257,8 @@ static pith_status quantize_tell(const pith__quantized *q, const pith__input_ran
         const char *name = pith__arena_str(&scratch, q->weights[i].label).data;
         if (!name)
             status = pith__fail_memory(err, 0);
-        else if (!pith__quantized_error(&error, q, i, ranges[i].rows, ranges[i].row_count, &scratch))
+        else if (!pith__quantized_error(&error, q, i, ranges[i].rows, ranges[i].row_count,
+                                        &scratch))
             status = quantize_ended(q, err);
         else
             o->tell(o->tell_user, name, error);

@@ -255,8 +255,10 @@ static pith_status held_add_folder(pith__held_files *f, const char *folder, int 
     pith_error fault = PITH_ERROR_INIT;
     pith_status status = held_names(&f->held, &names, &count, folder, &fault);
     if (status == PITH_ERR_MEMORY) return pith__fail(err, status, "%s", fault.message);
-    for (size_t i = 0; !status && i < count && f->count < HELD_MOST; i++) {
+    if (status) return PITH_OK; /* a folder that cannot be read holds nothing */
+    for (size_t i = 0; i < count; i++) {
         pith_str path;
+        if (f->count >= HELD_MOST) break;
         PITH_TRY(pith__stop_check(stop, err));
         pthread_mutex_lock(&f->lock);
         const pith_status joined = pith__path_join(&path, f->arena, folder, names[i], err);

@@ -570,10 +570,10 @@ static void test_exported(void **state) {
     assert_int_equal(fclose(out), 0);
     for (int optimized = 0; optimized < 2; optimized++) {
         exported.size = 0;
-        pith_status status = WITH_SOURCE(
-            path, 0,
-            optimized ? pith_source_optimize(source, NULL, &writer, NULL, NULL, &err)
-                      : pith_source_export(source, NULL, &writer, NULL, NULL, &err));
+        pith_status status =
+            WITH_SOURCE(path, 0,
+                        optimized ? pith_source_optimize(source, NULL, &writer, NULL, NULL, &err)
+                                  : pith_source_export(source, NULL, &writer, NULL, NULL, &err));
         if (status) fail_msg("%s", err.message);
         pith__wire_build bytes = { .bytes = exported.data, .size = exported.size };
         pith_model *model = open_bytes(&bytes, NULL);
