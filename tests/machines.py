@@ -2,7 +2,8 @@
 """Runs the tests whose results could depend on the machine on other machines than this one, without building anything.
 
 usage: machines.py BUILD [--jobs N] [--whole] [--only TEXT] [--list]
---whole: every quick test, not only those with the label `machine`, and all of these. --only: machines with TEXT in their names.
+--whole: every test of `make test`, not only those with the label `machine`, and all of these. --only: machines with TEXT in
+their names.
 A machine that cannot be played here is named with the reason. $PITH_PYTHON is a Python with tests/requirements.txt.
 """
 import argparse
@@ -231,9 +232,10 @@ def run(name, play, build, arguments):
         except NotHere as why:
             print(f"machines: {name}: not played: {why}", flush=True)
             return True
+        chosen = ["-LE", "^(long|build|apart|references|relational|select)$"]
         if not arguments.whole:
             machine.environment["PITH_TEST_LEAVE_OUT"] = " ".join(LONG_ONES.split())
-        chosen = ["-LE", "^(long|build|apart|references)$"] if arguments.whole else ["-L", "^machine$", "-LE", "^(long|references)$"]
+            chosen = ["-L", "^machine$", "-LE", "^(long|references)$"]
         left_out = [machine.leave_out] if machine.leave_out else []
         if not arguments.whole:
             left_out += [f"^{test}$" for test, machines in ONLY_ON.items() if name not in machines]

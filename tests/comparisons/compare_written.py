@@ -3,7 +3,7 @@
 (full_check) and ONNX Runtime.
 
 usage: compare_written.py PITH LIBRARY [--nodes FOLDER] [--all | --step N --ways N] [--random N] [--seed S]
-    [--only TEXT] [--show N] FOLDER...
+    [--only TEXT] [--show N] [--jobs N] FOLDER...
 Models are ONNX test folders below the FOLDERs, ONNX's node tests (--nodes), the files of tests/data/cases, and N random
 networks (random_networks.py; seed S + i is network i). Each model is written in every way (--all), or in some of them, so
 that each way comes with many models; cases come in every way. Of what is written is asked:
@@ -16,6 +16,10 @@ A refusal must be one of REFUSALS. Exit status 1 if anything is otherwise.
 """
 import argparse
 import collections
+import concurrent.futures
+import hashlib
+import multiprocessing
+import os
 import pathlib
 import re
 import subprocess
@@ -67,6 +71,8 @@ def ways():
 
 
 WAYS = list(ways())
+# Options that change what is asked of a file; None: what was calibrated.
+CONDITIONS = frozenset(["--dtype", "f16", "bf16", "--free-shapes", "--narrow-ports", "--int32-inputs", "--external", "--fuse", None])
 
 # What may be refused, and why that is right.
 REFUSALS = [r"opset \d+, which is asked for, lacks", r"its operator needs opset \d+, and \d+ is asked for",
@@ -174,6 +180,7 @@ class Comparison:
         self.pith, self.library, self.dir, self.show = pith, library, folder, show
         self.faults, self.written, self.refused, self.values = collections.Counter(), 0, collections.Counter(), 0
         self.by_way = collections.Counter()
+        self.passed = set()
 
     def fault(self, original, way, text):
         self.faults[f"{way.verb} {' '.join(map(str, way.options))}"] += 1
@@ -196,6 +203,19 @@ class Comparison:
             np.save(folder / f"{name}.npy", array)
         return [folder if o is None else o for o in way.options]
 
+    def try_model(self, original, chosen):
+        self.passed.clear()
+        for way in chosen:
+            self.try_way(original, way)
+
+    @staticmethod
+    def asked_of(way, path):
+        """What a file is and what is asked of it: where both were met before, so was the answer."""
+        digest = hashlib.sha256()
+        for part in sorted(path.parent.glob(f"{path.name}*")):
+            digest.update(part.read_bytes())
+        return digest.digest(), way.verb, way.near, CONDITIONS & set(way.options)
+
     def try_way(self, original, way):
         path, options = self.dir / "written.onnx", self.options_of(original, way)
         if options is None:
@@ -212,6 +232,10 @@ class Comparison:
             return
         self.written += 1
         self.by_way[way.verb, *map(str, way.options)] += 1
+        asked = self.asked_of(way, path)
+        if asked in self.passed:
+            return
+        faults = sum(self.faults.values())
         model = onnx.load(path)
         fault = original.valid and fault_of(lambda: onnx.checker.check_model(str(path), full_check=True))
         # The name that ONNX Runtime's own optimiser writes in ai.onnx before opset 23.
@@ -222,6 +246,8 @@ class Comparison:
         self.compare_ports(original, way, model)
         self.compare_size(original, way, model, path)
         self.compare_results(original, way, path)
+        if sum(self.faults.values()) == faults:
+            self.passed.add(asked)
 
     def compare_ports(self, original, way, model):
         for what, old, new in (("inputs", ports(original.inputs), ports(model.graph.input)),
@@ -393,6 +419,45 @@ def originals(options, folder):
             yield "node", path.parent.name, path, None
 
 
+def chosen_models(options, folder):
+    """(kind, name, file, feeds, ways) of every model that is written. A sample takes a few ways of each model and some of the
+    models; the steps have no factor in common with WAYS."""
+    step = {"model": (11, 2), "random": (1, 6), "node": (14, 1)}
+    for kind, (every_nth, count) in step.items():
+        step[kind] = (options.step or every_nth if kind != "random" else 1, options.ways or count)
+    met, turn = collections.Counter(), options.seed
+    for kind, name, path, feeds in originals(options, folder):
+        met[kind] += 1
+        every = options.all or kind == "case" or options.only
+        if options.only not in name or (not every and met[kind] % step[kind][0]):
+            continue
+        yield kind, name, path, feeds, WAYS if every else [WAYS[(turn + 7 * k) % len(WAYS)] for k in range(step[kind][1])]
+        turn += 1 if kind == "node" else 5
+
+
+def compare_part(options, part):
+    """Each model whose number is `part` modulo options.jobs. Returns what was counted, and the comparison's counts."""
+    counts = collections.Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        compared = Comparison(options.pith, options.library, folder, options.show)
+        for number, (kind, name, path, feeds, chosen) in enumerate(chosen_models(options, folder)):
+            if number % options.jobs != part:
+                continue
+            try:
+                model = onnx.load(path, load_external_data=False)
+                given = feeds(model) if feeds else stored_feeds(model, path.parent / "test_data_set_0")
+                original = Original(name, path, given)
+            except Exception as error:
+                if kind in ("case", "random"):
+                    raise
+                counts[f"unreadable {type(error).__name__}"] += 1
+                continue
+            counts[kind] += 1
+            compared.try_model(original, chosen)
+    return counts, compared.by_way, compared.faults, compared.refused, compared.written, compared.values
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pith", type=pathlib.Path)
@@ -406,44 +471,22 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="models whose names contain this")
     parser.add_argument("--show", type=int, default=40)
+    parser.add_argument("--jobs", type=int, help="processes that share the models; with --all as many as there are processors")
     options = parser.parse_intermixed_args()
     options.pith = options.pith.resolve()
-    counts, turn = collections.Counter(), options.seed
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        compared = Comparison(options.pith, options.library, folder, options.show)
-        # A sample takes a few ways of each model and some of the models; the steps have no factor in common with WAYS.
-        step = {"model": (11, 2), "random": (1, 6), "node": (14, 1)}
-        for kind, (every_nth, count) in step.items():
-            step[kind] = (options.step or every_nth if kind != "random" else 1, options.ways or count)
-        met = collections.Counter()
-        for kind, name, path, feeds in originals(options, folder):
-            met[kind] += 1
-            every = options.all or kind == "case" or options.only
-            if options.only not in name or (not every and met[kind] % step[kind][0]):
-                continue
-            try:
-                model = onnx.load(path, load_external_data=False)
-                given = feeds(model) if feeds else stored_feeds(model, path.parent / "test_data_set_0")
-                original = Original(name, path, given)
-            except Exception as error:
-                if kind in ("case", "random"):
-                    raise
-                counts[f"unreadable {type(error).__name__}"] += 1
-                continue
-            counts[kind] += 1
-            chosen = WAYS if every else [WAYS[(turn + 7 * k) % len(WAYS)] for k in range(step[kind][1])]
-            turn += 1 if kind == "node" else 5
-            for way in chosen:
-                compared.try_way(original, way)
-    unused = [w for w in WAYS if not compared.by_way[w.verb, *map(str, w.options)]]
+    options.jobs = options.jobs or (len(os.sched_getaffinity(0)) if options.all else 1)
+    with concurrent.futures.ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        parts = list(pool.map(compare_part, [options] * options.jobs, range(options.jobs)))
+    counts, by_way, faults, refused = (sum((part[i] for part in parts), collections.Counter()) for i in range(4))
+    written, values = (sum(part[i] for part in parts) for i in (4, 5))
+    unused = [w for w in WAYS if not by_way[w.verb, *map(str, w.options)]]
     for way in unused if not options.only else []:
         print(f"nothing was written by: {way.verb} {' '.join(map(str, way.options))}")
-    for way, count in compared.faults.most_common():
+    for way, count in faults.most_common():
         print(f"{count} faults: {way}")
-    print(f"{dict(counts)} models in {len(WAYS)} ways: {compared.written} files, {compared.values} runs compared; "
-          f"{sum(compared.refused.values())} refused: {dict(compared.refused)}; {sum(compared.faults.values())} faults")
-    return int(bool(compared.faults) or bool(unused and not options.only) or not compared.written)
+    print(f"{dict(counts)} models in {len(WAYS)} ways: {written} files, {values} runs compared; "
+          f"{sum(refused.values())} refused: {dict(refused)}; {sum(faults.values())} faults")
+    return int(bool(faults) or bool(unused and not options.only) or not written)
 
 
 if __name__ == "__main__":
