@@ -1111,7 +1111,7 @@ class Places(Options):
 
     def test_wrong_values(self):
         """Each place is named, with the value and what there is to choose from."""
-        choice = {"FLAG": "true or false", "SWITCH": "true or false", "CHOICE": "is one of", "BYTES": "takes bytes"}
+        choice = {"FLAG": "true or false", "SWITCH": "true or false", "WHETHER": "true or false", "CHOICE": "is one of", "BYTES": "takes bytes"}
         tried = 0
         for row, wrong, verb in self.wrong_values():
             with self.subTest(row["id"]):

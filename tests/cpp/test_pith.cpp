@@ -195,7 +195,7 @@ void test_writers() {
     CHECK(pieces == file && total == file.size());
     pith::Writer refuses([](std::string_view) { return false; });
     CHECK(thrown([&] { model.save(refuses); }, "could not be written") == PITH_ERR_IO);
-    CHECK(thrown([&] { model.describe(PITH_DESCRIBE_JSON, refuses); }) == PITH_ERR_IO);
+    CHECK(thrown([&] { model.describe(PITH_DESCRIBE_NODES, refuses); }) == PITH_ERR_IO);
     stream.setstate(std::ios::badbit);
     CHECK(thrown([&] { model.save(to_stream); }) == PITH_ERR_IO);
     pith::Writer throws([](std::string_view) -> bool { throw std::range_error("mine"); });
@@ -219,7 +219,7 @@ void test_written() {
     const std::string small = source.quantize_onnx(o, &report);
     CHECK(report.matmuls == 12 && report.model_bytes == small.size() && small.size() < file.size());
     const pith::Model from_source(source);
-    CHECK(std::string(source.report().format) == "safetensors" && from_source.dim() > 0);
+    CHECK(std::string(source.report().format) == "onnx" && from_source.dim() > 0);
     pith::Model from_file = pith::Model::from_memory(file.data(), file.size());
     pith::Model from_small = pith::Model::from_memory(small.data(), small.size());
     pith_optimize_report fused = PITH_OPTIMIZE_REPORT_INIT;

@@ -165,6 +165,7 @@ class Protobuf:
 
 
 SENTENCEPIECE = Protobuf({1: {}, 2: {}, 3: {}, 4: {1: {}}, 5: {}})
+MODEL_INFO = Protobuf({8: {}, 14: {}})  # a ModelProto without a graph: opsets and metadata are messages
 
 
 def protobuf_of(descriptor, known=None):
@@ -420,7 +421,8 @@ def compiled_trees(data):
     sections = Pairs()
     for name, part in form.sections:
         kind = name & 2**32 - 1
-        sections.append([name, frozen_of(part) if kind == 5 else readers[kind](Reader(part))])
+        whole = {5: frozen_of, 11: lambda data: Inner([MODEL_INFO.read(data)], MODEL_INFO)}.get(kind)
+        sections.append([name, whole(part) if whole else readers[kind](Reader(part))])
     yield Bytes, table_of(data)
     yield form, sections
     for i, (kind, part) in enumerate(form.sections):

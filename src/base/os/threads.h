@@ -53,7 +53,7 @@ void pith__threads_wake(int threads);
 
 /* A number of the calling thread, which differs from that of every other thread that runs. 0 in a
  * build without threads. */
-PITH_PRIVATE uintptr_t pith__threads_self(void);
+uintptr_t pith__threads_self(void);
 
 /* If pin is true, threads created from now on are pinned: helper n to the n-th CPU of the calling
  * thread's current affinity mask, modulo its size. CPU 0 of the mask is left for the caller of

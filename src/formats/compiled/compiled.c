@@ -184,7 +184,6 @@ pith_status pith__compiled_choose(pith__compiled *c, const char *route, pith_err
                       known);
 }
 
-/* The only reader of the hashes of contents: opening must not touch all pages of a large file. */
 /* A file whose bytes are compared, and who asked for it. */
 typedef struct compiled_pieces {
     pith_str file;
@@ -207,6 +206,7 @@ static pith_status compiled_hash(uint64_t *hash, const compiled_pieces *p, entry
     return PITH_OK;
 }
 
+/* The only reader of the hashes of contents: opening must not touch all pages of a large file. */
 pith_status pith__compiled_verify(pith_str file, pith__stop *stop, pith__progress *told,
                                   pith_error *err) {
     const compiled_pieces pieces = { file, stop, told };

@@ -151,17 +151,17 @@ static pith_status held_there(pith__held *held, bool *there, const char *path, p
     return status;
 }
 
-/* Memory out leaves a path without an entry, as it was. */
+/* Where memory is out the path gets no entry: the answer is right, and is not kept. */
 static bool held_is_dir(pith__held *held, const char *path) {
     pith__held_files *f = held_of(held);
     pthread_mutex_lock(&f->lock);
     pith__held_entry *e = held_find(f, path);
     struct stat now;
     const bool gone = !e && (held_is_new(f, path) || (lstat(path, &now) && errno == ENOENT));
-    if (gone || (!e && pith__dir_exists(path)))
-        held_add(&e, f, gone ? HELD_NOTHING : HELD_DIRECTORY, path, NULL);
+    const bool there = !e && !gone && pith__dir_exists(path);
+    if (gone || there) held_add(&e, f, gone ? HELD_NOTHING : HELD_DIRECTORY, path, NULL);
     pthread_mutex_unlock(&f->lock);
-    return e && e->kind == HELD_DIRECTORY;
+    return e ? e->kind == HELD_DIRECTORY : there;
 }
 
 static pith_status held_names_locked(pith__held_files *f, pith__held_entry **entry,
