@@ -3,8 +3,9 @@
  * A cached model is the directory <cache>/models/<name> in Hugging Face layout. A name may contain
  * one slash ("organisation/model"). Models of the Hugging Face cache are found by the same names
  * and used in place. A directory of that cache stands for its snapshot. Nothing is downloaded, so a
- * name that is in a cache works without a network. A file or directory of the given name wins over
- * the cache. */
+ * name that is in a cache works without a network. A file or directory of the given name is used
+ * before one of the caches, and the exact name before one in other capitals, with or without its
+ * organisation, or a short one (name_search.h). */
 #include "models/hub/hub.h"
 
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "base/os/file.h"
 #include "base/str.h"
+#include "models/hub/name_search.h"
 
 static pith_status hub_out_of_memory(pith_error *err) { return pith__fail_memory(err, 0); }
 
@@ -137,12 +139,17 @@ static pith_status hub_look_up(pith_str *path, const char *name, pith__arena *ar
     if (status) return pith__fail_at(err, status, "model '%s': ", name);
     bool there = pith__dir_exists(found.data) || pith__file_exists(found.data);
     if (!there) PITH_TRY(hub_other(&there, &found, name, arena, err));
-    if (!there)
+    if (there) return *path = found, PITH_OK;
+    pith_str others, near;
+    PITH_TRY(hub_other_cache(&others, arena, err));
+    PITH_TRY(pith__name_search(&near, name, &(pith__model_places){ models.data, others.data },
+                               arena, err));
+    if (!near.data)
         return pith__fail(err, PITH_ERR_NOT_FOUND,
                           "no model '%s': there is no file or directory of that name, and no %s in "
                           "the model cache",
                           name, found.data);
-    *path = found;
+    *path = near;
     return PITH_OK;
 }
 
