@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/options/other_tools.h"
+
 bool option_heeded(const option_row *row) {
 #ifdef PITH_DEAF /* for tests/cli/deaf.py */
     const char *ignored = getenv("PITH_DEAF_TO");
@@ -164,7 +166,7 @@ static const char *option_threshold(const command *c, const option_row *row, con
 
 int option_store(const command *c, const char *label, const option *o, void *settings,
                  const char *text) {
-    char range[200];
+    char range[200], hint[400];
     union {
         int32_t number;
         double real;
@@ -181,5 +183,6 @@ int option_store(const command *c, const char *label, const option *o, void *set
     if (threshold)
         return usage(c, "%s %s, not '%s'; a threshold is given by --%s", label, range, text,
                      threshold);
-    return usage(c, "%s %s, not '%s'", label, range, text);
+    if (!other_value(hint, sizeof hint, o->row, text)) *hint = 0;
+    return usage(c, "%s %s, not '%s'%s", label, range, text, hint);
 }

@@ -552,8 +552,8 @@ static const option options[] = {
 static const example examples[] = {
     { "pith crop -m yunet.onnx -o faces photos/",
       "photos/a/b.jpg gives faces/a/b_1.jpg, faces/a/b_2.jpg ..." },
-    { "pith crop -m yunet.onnx -o out --preset passport --level --fill '#ffffff' me.jpg", NULL },
-    { "pith crop -m yunet.onnx -o out --size 256x320 --face-height 50 --format webp --list "
+    { "pith crop -m yunet.onnx -o out --framing passport --upright --fill '#ffffff' me.jpg", NULL },
+    { "pith crop -m yunet.onnx -o out --size 256x320 --face-height 50 --format webp --report "
       "crops.csv photos/",
       NULL },
     { "pith crop -m yunet.onnx -o out --contact-sheet out/index.html photos/",

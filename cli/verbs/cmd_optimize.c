@@ -141,7 +141,7 @@ static int optimize_take(const command *c, optimize_settings *s) {
         return usage(
             c, "-o is needed: the file to write, or a directory for the network and its tokenizer");
     if (!s->dtype && (s->narrow_ports || s->keep.count))
-        return usage(c, "--narrow-ports and --keep go with --dtype f16 or bf16");
+        return usage(c, "--narrow-ports and --keep-f32 go with --dtype f16 or bf16");
     if (s->gpu && s->standard) return usage(c, "--gpu and --standard exclude each other");
     if (s->fuse && s->standard)
         return usage(c, "--fuse com.microsoft and --standard exclude each other");
@@ -218,7 +218,7 @@ static const example examples[] = {
     { "pith optimize model.onnx -o fast.onnx", "for ONNX Runtime" },
     { "pith optimize model.onnx -o plain.onnx --standard --level 2",
       "for engines that know ai.onnx only" },
-    { "pith optimize model.onnx -o half.onnx --dtype f16 --keep Softmax",
+    { "pith optimize model.onnx -o half.onnx --dtype f16 --keep-f32 Softmax",
       "16-bit weights, Softmax in f32" },
     { "pith optimize model.onnx -o head.onnx --extract-input hidden --extract-output logits",
       "a part of the network" },

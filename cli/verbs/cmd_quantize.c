@@ -261,15 +261,15 @@ static int quantize_take(const command *c, quantize_settings *s) {
         return usage(
             c, "--block, --table-block, --asymmetric and --accuracy go with --scheme q4 or q8");
     if ((!int8 && s->rows >= 0) || (!int8 && !fixed && s->reduce_range))
-        return usage(c, "--rows goes with --scheme int8, --reduce-range with int8 and static");
+        return usage(c, "--per-row goes with --scheme int8, --reduce-range with int8 and static");
     s->to.rows = int8 && s->rows != 0;
     s->to.calibrate = quantize_calibration(s);
     if (fixed && s->to.calibrate != PITH_CALIBRATE)
         return usage(c, "--scheme static needs --calibrate");
     if (!fixed && (s->to.ranges || s->percentile > 0))
-        return usage(c, "--ranges and --percentile go with --scheme static");
+        return usage(c, "--range-method and --percentile go with --scheme static");
     if (s->percentile > 0 && s->to.ranges != PITH_RANGE_PERCENTILE)
-        return usage(c, "--percentile goes with --ranges percentile");
+        return usage(c, "--percentile goes with --range-method percentile");
     if (s->target > 0 && (!s->eval || s->to.calibrate != PITH_CALIBRATE))
         return usage(c, "--target needs --eval and --calibrate");
     if ((int8 || fixed) && tables[s->table] == 4)
@@ -350,7 +350,7 @@ static const example examples[] = {
       "ranges of inputs that the texts bring" },
     { "pith quantize --scheme q4 --calibrate corpus.txt --eval texts.txt --target 0.01 -o q4.onnx",
       "as many weights in f32 as that takes" },
-    { "pith quantize model.onnx --scheme q4 --block 64 --table 4 --keep pooler -o small.onnx",
+    { "pith quantize model.onnx --scheme q4 --block 64 --table 4 --keep-f32 pooler -o small.onnx",
       NULL },
     { NULL, NULL },
 };
