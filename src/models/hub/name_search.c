@@ -102,9 +102,9 @@ static name_rank name_compare(const name_search *s, pith_str label, pith_str pat
     if (name_equal(label, s->name)) return NAME_SAME;
     if (s->full.data && name_equal(label, s->full)) return NAME_STANDS;
     if (name_is_full(label)) {
-        if (name_is_full(s->name) || !name_equal(pith__path_name(label), s->name))
-            return NAME_OTHER;
-        return NAME_PARTIAL;
+        /* where the table knows the organisation, those of others are other models */
+        const bool same = !s->full.data && name_equal(pith__path_name(label), s->name);
+        return same ? NAME_PARTIAL : NAME_OTHER;
     }
     if (!s->full.data || !name_equal(label, pith__path_name(s->full))) return NAME_OTHER;
     return name_is_pulled_from(path, s->full, s->arena) ? NAME_PARTIAL : NAME_OTHER;
