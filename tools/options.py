@@ -121,7 +121,7 @@ the command in question does not have is passed over. A value that is wrong is a
 there is to choose from. Flags are `true` or `false` there. libpith reads none of this: it has the fields that the tables name.
 
 The values of a preset stand just below those of the source that names it: `--preset latency` overrides the environment, and any other flag
-overrides the preset. What options bring in time and memory is measured in [performance/options.md](performance/options.md).
+overrides the preset. A value with `<=` only lowers: a lower one of a source below the preset stays. What options bring in time and memory is measured in [performance/options.md](performance/options.md).
 """
 
 

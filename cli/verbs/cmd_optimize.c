@@ -104,7 +104,7 @@ static int optimize_describe(optimize_settings *s, const model_out *out,
     if (s->inputs.count || s->outputs.count || s->narrow_ports)
         model_card_add(card, "compared with its source", "no: its inputs or outputs are others");
     else
-        code = model_card_compare(card, out, s->model, &s->from);
+        code = model_card_compare(card, out, s->model, &s->from, NULL);
     return code ? code : model_card_write(card, out);
 }
 
@@ -112,7 +112,7 @@ static int optimize_model(const command *c, optimize_settings *s) {
     model_out out;
     pith_error err = PITH_ERROR_INIT;
     pith_optimize_report report = PITH_OPTIMIZE_REPORT_INIT;
-    int code = model_out_place(&out, c, s->model, s->output, s->force);
+    int code = model_out_place(&out, c, s->model, s->output, s->force, false);
     if (!code) code = model_card_place(&s->card, &out, s->force);
     if (code) return code;
     told t = { json_array(), json_array() };
