@@ -114,7 +114,7 @@ int model_out_small_files(const model_out *out, bool pooled) {
     return export_copy_files(out->c, path, out->folder, pooled);
 }
 
-/* Whether the model's directory has a tokenizer, and `beside`, whether one lies next to the file. */
+/* Whether the model's directory has a tokenizer; *beside: whether one lies next to the file. */
 static bool model_out_has_tokenizer(const model_out *out, bool *beside) {
     static const char *const files[] = { "tokenizer.json",          "vocab.txt",
                                          "tokenizer.model",         "spiece.model",

@@ -26,7 +26,8 @@ void local_models_free(local_models *m);
 /* What the model makes, by the list of known models, else by its files: "dense", "rerank", "faces",
  * ...; NULL: that is not known. */
 const char *local_model_kind(const local_model *m);
-/* Bytes of all files below the path; those behind symbolic links that lead out of it do not count. */
+/* Bytes of all files below the path; those behind symbolic links that lead out of it do not
+ * count. */
 uint64_t local_model_bytes(const char *path);
 /* When it was pulled or put there; 0: that cannot be read. */
 time_t local_model_time(const local_model *m);

@@ -1,7 +1,7 @@
 /* other_tools.c - see other_tools.h.
  *
- * Each table is one text without pointers, so that it costs a start of the command nothing. A row is
- * a line of three fields with tabs between them. */
+ * Each table is one text without pointers, so that it costs a start of the command nothing. A row
+ * is a line of three fields with tabs between them. */
 #include "cli/options/other_tools.h"
 
 #include <ctype.h>

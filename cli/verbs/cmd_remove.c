@@ -24,6 +24,12 @@ typedef struct remove_settings {
     bool json;
 } remove_settings;
 
+/* Whether a path is the directory, or below it; both may be NULL. */
+static bool remove_is_below(const char *path, const char *directory) {
+    const size_t n = directory ? strlen(directory) : 0;
+    return path && n && !strncmp(path, directory, n) && (!path[n] || path[n] == '/');
+}
+
 /* The model of the list that a name means; NULL after a message. */
 static const local_model *remove_find(const command *c, const local_models *m, const char *name) {
     char path[PATH_MAX], *real, *other;
@@ -37,11 +43,10 @@ static const local_model *remove_find(const command *c, const local_models *m, c
         return NULL;
     }
     real = realpath(path, NULL);
-    for (size_t i = 0; i < m->count && real && !found; i++) {
+    for (size_t i = 0; i < m->count && !found; i++) {
         other = realpath(m->items[i].path, NULL);
-        const size_t n = other ? strlen(other) : 0;
         /* of the other cache, path is a snapshot below the model's directory */
-        if (n && !strncmp(real, other, n) && (!real[n] || real[n] == '/')) found = &m->items[i];
+        if (remove_is_below(real, other)) found = &m->items[i];
         free(other);
     }
     free(real);
@@ -62,8 +67,7 @@ static bool remove_is_needed_by(const char *path, const char *real) {
     char base[PATH_MAX];
     pith_error err = PITH_ERROR_INIT;
     char *there = realpath(path, NULL), config[PATH_MAX];
-    const size_t n = strlen(real);
-    bool needed = there && !strncmp(there, real, n) && (!there[n] || there[n] == '/');
+    bool needed = remove_is_below(there, real);
     free(there);
     snprintf(config, sizeof config, "%s/adapter_config.json", path);
     json_t *adapter = needed ? NULL : json_load_file(config, 0, NULL);
@@ -84,7 +88,8 @@ static int remove_check(const command *c, const local_models *m, const local_mod
     if (lstat(model->path, &st)) return fail(c, "%s: %s", model->path, strerror(errno));
     if (S_ISLNK(st.st_mode)) return EXIT_DONE; /* what it leads to stays */
     char *real = realpath(model->path, NULL);
-    for (size_t i = 0; i < m->count && real && !code; i++)
+    if (!real) return fail(c, "%s: %s", model->path, strerror(errno));
+    for (size_t i = 0; i < m->count && !code; i++)
         if (&m->items[i] != model && remove_is_needed_by(m->items[i].path, real))
             code = fail(c, "%s needs %s; remove %s first", m->items[i].name, model->name,
                         m->items[i].name);

@@ -1,9 +1,9 @@
 /* name_search.c - see name_search.h.
  *
  * Names are compared with those of all directories of the caches, which are few. A directory
- * without an organisation stands for "organisation/name" only if its .pith-pull.json says so, or, if
- * it has none, if model_names.def knows this full name: models of other organisations often share
- * the rest of the name and have other weights. */
+ * without an organisation stands for "organisation/name" only if its .pith-pull.json says so, or,
+ * if it has none, if model_names.def knows this full name: models of other organisations often
+ * have the same rest of the name and other weights. */
 #include "models/hub/name_search.h"
 
 #include <string.h>
