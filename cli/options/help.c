@@ -174,20 +174,33 @@ static void help_all(const command *c, FILE *out) {
     }
 }
 
-/* The verbs of this build by subject. */
+/* A subject and its verbs, if there are any; names begins with a space. */
+static void help_group(const char *title, const char *names, FILE *out) {
+    if (*names) fprintf(out, "  %-15s%s\n", title, names);
+}
+
+/* The verbs of this build by subject; those of none come last. */
 static void help_groups(FILE *out) {
+    char others[HELP_WIDTH] = "";
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
-        char line[HELP_WIDTH] = "";
-        size_t size = 0;
+        char names[HELP_WIDTH] = "";
         for (const char *at = groups[i].names; *at;) {
-            const size_t n = strcspn(at, " ");
+            const size_t n = strcspn(at, " "), size = strlen(names);
             for (const command *const *verb = verbs; *verb; verb++)
                 if (strlen((*verb)->name) == n && !memcmp((*verb)->name, at, n))
-                    size += (size_t)snprintf(line + size, sizeof line - size, " %.*s", (int)n, at);
+                    snprintf(names + size, sizeof names - size, " %s", (*verb)->name);
             at += n + (at[n] != 0);
         }
-        if (size) fprintf(out, "  %-15s%s\n", groups[i].title, line);
+        help_group(groups[i].title, names, out);
     }
+    for (const command *const *verb = verbs; *verb; verb++) {
+        const size_t size = strlen(others);
+        bool grouped = false;
+        for (size_t i = 0; i < sizeof groups / sizeof groups[0] && !grouped; i++)
+            grouped = help_names(groups[i].names, (*verb)->name);
+        if (!grouped) snprintf(others + size, sizeof others - size, " %s", (*verb)->name);
+    }
+    help_group("others", others, out);
 }
 
 static void help_program(FILE *out) {
