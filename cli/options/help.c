@@ -8,8 +8,8 @@
 /* Columns: the width of a line, and the widest left column of options and of examples. If the left
  * side is wider, its text begins on the next line. */
 enum { HELP_WIDTH = 100, HELP_LEFT_MAX = 26, HELP_EXAMPLE_MAX = 60 };
-/* Examples of the short help. */
-enum { HELP_EXAMPLES = 3 };
+/* Of the short help: examples, and at most as many options. */
+enum { HELP_EXAMPLES = 3, HELP_MAIN = 16 };
 
 /* Subjects with their verbs, and verbs with their main options. */
 typedef struct help_list {
@@ -85,22 +85,28 @@ static bool help_names(const char *words, const char *name) {
     return false;
 }
 
+/* The option of this name of n characters, or with this alias; NULL: there is none. */
+static const option *help_find(const option *options, const char *name, size_t n) {
+    for (const option *o = options; o->row || o->heading; o++) {
+        if (!o->row) continue;
+        const char *names[] = { o->row->name, o->row->alias };
+        for (size_t i = 0; i < 2 && names[i]; i++)
+            if (strlen(names[i]) == n && !memcmp(names[i], name, n)) return o;
+    }
+    return NULL;
+}
+
 static size_t help_count(const option *options) {
     size_t count = 0;
     for (; options->row || options->heading; options++) count += options->row != NULL;
     return count;
 }
 
-/* The width of the left column. names: those of the options that are shown; NULL: all. */
-static size_t help_left(const option *options, const char *names) {
+/* The larger of two widths of the left column, unless an option is too wide for it. */
+static size_t help_wider(size_t left, const option_row *row) {
     char text[600];
-    size_t left = 0;
-    for (const option *o = options; o->row || o->heading; o++) {
-        if (!o->row || (names && !help_names(names, o->row->name))) continue;
-        const size_t n = (size_t)help_spell(text, sizeof text, o->row);
-        if (n > left && n <= HELP_LEFT_MAX) left = n;
-    }
-    return left;
+    const size_t n = (size_t)help_spell(text, sizeof text, row);
+    return n > left && n <= HELP_LEFT_MAX ? n : left;
 }
 
 static void help_option(const option_row *row, size_t left, FILE *out) {
@@ -114,7 +120,9 @@ static void help_option(const option_row *row, size_t left, FILE *out) {
 }
 
 static void help_options(const option *options, FILE *out) {
-    const size_t left = help_left(options, NULL);
+    size_t left = 0;
+    for (const option *o = options; o->row || o->heading; o++)
+        if (o->row) left = help_wider(left, o->row);
     for (const option *o = options; o->row || o->heading; o++)
         if (o->row)
             help_option(o->row, left, out);
@@ -124,14 +132,15 @@ static void help_options(const option *options, FILE *out) {
 
 /* The options of these names, in their order. */
 static void help_main_options(const option *options, const char *names, FILE *out) {
-    const size_t left = help_left(options, names);
-    for (const char *at = names; *at;) {
+    const option *found[HELP_MAIN];
+    size_t count = 0, left = 0;
+    for (const char *at = names; *at && count < HELP_MAIN;) {
         const size_t n = strcspn(at, " ");
-        for (const option *o = options; o->row || o->heading; o++)
-            if (o->row && strlen(o->row->name) == n && !memcmp(o->row->name, at, n))
-                help_option(o->row, left, out);
+        if ((found[count] = help_find(options, at, n)))
+            left = help_wider(left, found[count++]->row);
         at += n + (at[n] != 0);
     }
+    for (size_t i = 0; i < count; i++) help_option(found[i]->row, left, out);
 }
 
 /* most: how many are shown. */

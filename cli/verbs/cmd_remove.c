@@ -184,6 +184,7 @@ const command command_remove = {
     .name = "remove",
     .summary = "remove models from the model cache",
     .forms = "NAME...",
+    .takes = "MODEL",
     .description = "Removes models that 'pith pull' fetched or that were put into the model cache, "
                    "and says how many bytes that frees. It does not ask. A model that another one "
                    "needs, such as the network of an adapter, stays. Nothing outside the model "
