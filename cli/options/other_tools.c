@@ -136,6 +136,7 @@ bool other_option(char *hint, size_t size, const command *c, const char *argumen
 
 /* Whether a word is one of "a|b|c", whatever its capitals. */
 static bool other_is_one_of(pith_str words, const char *word) {
+    if (pith__str_is(words, "*")) return isalpha((unsigned char)*word);
     const size_t length = strlen(word);
     for (size_t i = 0; i <= words.size;) {
         const char *end = memchr(words.data + i, '|', words.size - i);

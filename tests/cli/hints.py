@@ -132,7 +132,7 @@ class Hints(Command):
         ("pull x --revision main", "NAME@REVISION"), ("pull x --cache-dir y", "PITH_CACHE"), ("pull x --token y", "HF_TOKEN"),
         ("rerank --top-n 3", "--top-k"), ("similarity --batch-size 2", "'pith embed' has"), ("info --graph-optimization-level 3", "--optimization"),
         ("embed --precision fp16", "pith export --dtype f16"), ("embed --precision q4", "pith quantize"), ("embed --format numpy", "npy"),
-        ("embed --threads auto", "cores"), ("embed --pooling avg", "mean"), ("quantize -o x --scheme f16", "export --dtype f16"),
+        ("embed --threads auto", "cores"), ("embed -t hello", "standard input"), ("embed --pooling avg", "mean"), ("quantize -o x --scheme f16", "export --dtype f16"),
         ("search --index x --metric euclidean", "l2"), ("embed --runtime onnxruntime", "ort"),
     ]
 
