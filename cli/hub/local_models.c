@@ -85,7 +85,7 @@ static void local_find_own(local_models *m, const char *folder, const char *orga
         if (name[0] == '.') continue;
         char *path = local_join(folder, "/", name);
         const bool is_dir = local_is_dir(path);
-        if (!organisation && is_dir && !local_holds(path) && !local_has_weights(path)) {
+        if (!organisation && is_dir && !local_holds(path)) {
             local_find_own(m, path, name);
             free(path);
         } else if (is_dir || local_is_network(name)) {

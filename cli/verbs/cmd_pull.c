@@ -87,10 +87,16 @@ static void pull_resolve_name(pull *p) {
         if (!*known.field[KNOWN_EXPORT])
             snprintf(p->listed, sizeof p->listed, "%s", known.field[KNOWN_FILES]);
     } else if (short_find(&row, p->typed)) {
-        name = repository = row.full;
+        const bool known_too = known_find(&known, row.full);
+        name = row.full;
+        repository = known_too ? known.field[KNOWN_REPOSITORY] : row.full;
+        if (known_too && !*known.field[KNOWN_EXPORT])
+            snprintf(p->listed, sizeof p->listed, "%s", known.field[KNOWN_FILES]);
         /* a revision that is asked for may have another file */
-        snprintf(p->listed, sizeof p->listed, "%s", *p->revision ? "" : row.file);
-        snprintf(p->sha256, sizeof p->sha256, "%s", *p->revision ? "" : row.sha256);
+        if (*row.file && !*p->revision) {
+            snprintf(p->listed, sizeof p->listed, "%s", row.file);
+            snprintf(p->sha256, sizeof p->sha256, "%s", row.sha256);
+        }
     }
     snprintf(p->name, sizeof p->name, "%s", name);
     snprintf(p->repository, sizeof p->repository, "%s", repository);

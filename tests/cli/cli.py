@@ -37,7 +37,7 @@ class Verbs(Command):
 
 class General(Verbs):
     def test_help(self):
-        listed = self.good("--help").decode()
+        listed = self.good("--help", "all").decode()
         for name in VERBS:
             self.assertIn(f"\n  {name} ", listed)
             shown = self.good(name, "--help").decode()
