@@ -166,8 +166,8 @@ const option *old_option(const command *c, const char *argument, const char **va
     for (const char *at = old_options; other_next(&row, &at);) {
         const pith_str typed = row.field[1];
         const bool named = typed.size == n && !memcmp(typed.data, argument, n);
-        const bool named_off =
-            off && typed.size + 3 == n && !memcmp(typed.data + 2, argument + 5, typed.size - 2);
+        const bool named_off = off && typed.size > 2 && typed.size + 3 == n &&
+                               !memcmp(typed.data + 2, argument + 5, typed.size - 2);
         if ((!named && !named_off) || !pith__str_is(row.field[0], c->name)) continue;
         if (named_off) *value = "false";
         return other_named(c->options, row.field[2]);

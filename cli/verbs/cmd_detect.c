@@ -334,7 +334,7 @@ static int take_size(const command *c, int32_t *width, int32_t *height, const ch
 
 static int detect_check(const command *c, detect_settings *s, const string_list *paths) {
     if (!s->model)
-        return usage(c, "give a model with -m, such as face_detection_yunet_2023mar.onnx");
+        return usage(c, "give a model with -m, such as yunet, which 'pith pull yunet' fetches");
     if (!paths->count && !s->raw) return usage(c, "give it pictures, or a folder of them");
     if (s->raw && (paths->count || s->annotate))
         return usage(c, "--raw-video reads frames from standard input, and nothing else");
@@ -433,13 +433,13 @@ static const option options[] = {
 };
 
 static const example examples[] = {
-    { "pith detect -m face_detection_yunet_2023mar.onnx group.jpg", "group.jpg: 3 faces" },
-    { "pith detect -m yunet.onnx --json photos/", "a line of JSON for each picture" },
-    { "ffmpeg -i film.mp4 -f rawvideo -pix_fmt rgb24 - | pith detect -m yunet.onnx --json "
+    { "pith detect -m yunet group.jpg", "group.jpg: 3 faces" },
+    { "pith detect -m yunet --json photos/", "a line of JSON for each picture" },
+    { "ffmpeg -i film.mp4 -f rawvideo -pix_fmt rgb24 - | pith detect -m yunet --json "
       "--raw-video "
       "640x480",
       "a line for each frame" },
-    { "pith detect -m yunet.onnx --detect-size 640x640 --score-threshold 0.6 large.jpg", NULL },
+    { "pith detect -m yunet --detect-size 640x640 --score-threshold 0.6 large.jpg", NULL },
     { NULL, NULL },
 };
 
