@@ -28,6 +28,8 @@ static void missing_near(const char *model) {
     if (!count) return;
     missing_names(names, sizeof names, near, count);
     note("the nearest names are %s", names);
+    if (!near[0].here && !strchr(model, '/'))
+        note("'pith pull %s' fetches the first of them from the hub", near[0].name);
 }
 
 int fail_model(const command *c, const pith_error *err, const char *model) {
@@ -45,9 +47,10 @@ int fail_model(const command *c, const pith_error *err, const char *model) {
         note("'pith pull %s' fetches it from the hub", model);
     else {
         missing_near(model);
-        note("'pith pull %s' fetches a repository of this name from the hub, 'pith models' lists "
-             "others",
-             model);
+        if (strchr(model, '/'))
+            note("'pith pull %s' fetches it, if the hub has a repository of this name", model);
+        else
+            note("'pith models' lists more");
     }
     return EXIT_FAILED;
 }
