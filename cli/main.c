@@ -10,6 +10,7 @@
 #include "cli/options/completion.h"
 #include "cli/options/help.h"
 #include "cli/options/manual.h"
+#include "cli/options/other_tools.h"
 
 const command *const verbs[] = {
 #define VERB(name) &command_##name,
@@ -74,6 +75,7 @@ static const command *find_verb(const char *name) {
 }
 
 static int unknown_command(const char *name) {
+    char hint[300];
     const char *near = NULL;
     size_t best = SIZE_MAX;
     for (size_t i = 0; left_out[i].name; i++)
@@ -83,17 +85,16 @@ static int unknown_command(const char *name) {
                  name, left_out[i].lines);
             return EXIT_FAILED;
         }
+    if (other_verb(hint, sizeof hint, name)) {
+        note("pith: unknown command '%s'%s", name, hint);
+        return EXIT_USAGE;
+    }
     for (const command *const *verb = verbs; *verb; verb++)
         if (is_near(name, (*verb)->name, &best)) near = (*verb)->name;
     note("pith: unknown command '%s'%s%s%s", name, near ? "; did you mean '" : "", near ? near : "",
          near ? "'?" : "");
     note("'pith --help' lists the commands");
     return EXIT_USAGE;
-}
-
-static int print_version(void) {
-    printf("pith %s\n", pith_version());
-    return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
 }
 
 /* Options before any verb. */
@@ -104,7 +105,7 @@ static int program_run(int argc, char **argv) {
     if (code >= 0) return code;
     if (rest.count)
         return usage(&program, "options of a command follow its name: pith %s ...", rest.items[0]);
-    if (s.version) return print_version();
+    if (s.version) return help_version();
     const command *page = &program;
     if (!s.man)
         page = NULL;
@@ -114,6 +115,14 @@ static int program_run(int argc, char **argv) {
     if (page) manual_print(page, stdout);
     if (s.completion >= 0) completion_print(s.completion, stdout);
     return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+}
+
+/* "help", "help all", "help VERB", "help VERB all". */
+static int print_help(int argc, char **argv) {
+    const bool all = argc > 2 && !strcmp(argv[argc - 1], "all");
+    if (argc - all == 2) return help_print(&program, all, stdout);
+    const command *verb = find_verb(argv[2]);
+    return verb ? help_print(verb, all, stdout) : unknown_command(argv[2]);
 }
 
 /* Standard streams that the caller has closed are made unusable, so that no file that is opened
@@ -129,15 +138,13 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* a reader that leaves is seen as EPIPE */
     signal(SIGXFSZ, SIG_IGN); /* a file beyond its limit is seen as EFBIG */
     if (argc < 2) {
-        help_print(&program, stderr);
+        help_print(&program, false, stderr);
         return EXIT_USAGE;
     }
     const char *name = argv[1];
     if (name[0] == '-') return program_run(argc, argv);
-    if (!strcmp(name, "version")) return print_version();
-    const bool asks_help = !strcmp(name, "help");
-    if (asks_help && argc == 2) return help_print(&program, stdout);
-    const command *verb = find_verb(asks_help ? argv[2] : name);
-    if (!verb) return unknown_command(asks_help ? argv[2] : name);
-    return asks_help ? help_print(verb, stdout) : verb->run(argc - 1, argv + 1);
+    if (!strcmp(name, "version")) return help_version();
+    if (!strcmp(name, "help")) return print_help(argc, argv);
+    const command *verb = find_verb(name);
+    return verb ? verb->run(argc - 1, argv + 1) : unknown_command(name);
 }

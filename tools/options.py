@@ -121,7 +121,7 @@ known key with the most similar spelling. A key of an option that the command do
 where it comes from, the value and the choices. libpith reads none of this: programs set the fields that the tables name.
 
 A preset sets several options. Its values come just below those of the source that names it: `--preset latency` overrides the environment,
-and any other flag overrides the preset. [performance/options.md](performance/options.md) measures what options bring in time and memory.
+and any other flag overrides the preset. A value with `<=` only lowers: a lower value from a source below the preset stays. [performance/options.md](performance/options.md) measures what options bring in time and memory.
 
 `cli/options/options.def` and `cli/options/presets.def` are the source of this page (`make docs`). They also name the test of each option.
 """

@@ -166,7 +166,8 @@ bool is_near(const char *typed, const char *name, size_t *best);
 int fail(const command *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int usage(const command *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Prints the library's error, with a hint if the model is not in the cache. Returns EXIT_FAILED. */
+/* Prints the library's error, and if the model is not on this machine the nearest names and the
+ * command that fetches it. Returns EXIT_FAILED. */
 int fail_model(const command *c, const pith_error *err, const char *model);
 
 /* A pith_log that writes warnings to stderr. */

@@ -6,7 +6,6 @@
 #include "cli/export/eval_vectors.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/export/export_files.h"
+#include "cli/export/temporary_folder.h"
 
 enum { NEAREST = 10 };
 
@@ -29,15 +29,6 @@ typedef struct evaluated {
 
 /* ---- the directory ---- */
 
-static int eval_remove_one(const char *path, const struct stat *st, int kind, struct FTW *at) {
-    (void)st, (void)kind, (void)at;
-    return remove(path);
-}
-
-static void eval_remove(const evaluated *e) {
-    if (*e->folder) nftw(e->folder, eval_remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
 /* A link of that name to the file, if it is there. */
 static int eval_link(const evaluated *e, const char *file, const char *name) {
     char whole[PATH_MAX], link[PATH_MAX + NAME_MAX + 2];
@@ -47,39 +38,20 @@ static int eval_link(const evaluated *e, const char *file, const char *name) {
     return symlink(whole, link) ? fail(e->c, "%s: %s", link, strerror(errno)) : EXIT_DONE;
 }
 
-/* The directory that the model was opened from: itself, or the one with its file. */
-static int eval_source(const command *c, char folder[PATH_MAX], const char *model) {
-    struct stat st;
-    pith_error err = PITH_ERROR_INIT;
-    if (pith_model_locate(folder, PATH_MAX, model, &err)) return fail_model(c, &err, model);
-    if (!stat(folder, &st) && S_ISDIR(st.st_mode)) return EXIT_DONE;
-    char *slash = strrchr(folder, '/');
-    if (!slash)
-        strcpy(folder, ".");
-    else
-        slash[slash == folder] = 0;
-    return EXIT_DONE;
-}
-
-static int eval_place(evaluated *e, const char *made, const char *model) {
-    const char *base = getenv("TMPDIR"), *slash = strrchr(made, '/'),
-               *name = slash ? slash + 1 : made;
+static int eval_place(evaluated *e, const char *made, const char *model, bool pooled) {
+    const char *slash = strrchr(made, '/'), *name = slash ? slash + 1 : made;
     char from[PATH_MAX], data[PATH_MAX], data_name[NAME_MAX + 8];
     struct stat st;
     e->path = made;
     if (!stat(made, &st) && S_ISDIR(st.st_mode)) return EXIT_DONE;
-    int code = eval_source(e->c, from, model);
+    int code = export_model_folder(e->c, from, model);
     if (code) return code;
-    int n =
-        snprintf(e->folder, sizeof e->folder, "%s/pith-eval-XXXXXX", base && *base ? base : "/tmp");
-    if (n >= (int)sizeof e->folder || !mkdtemp(e->folder)) {
-        *e->folder = 0;
-        return fail(e->c, "no temporary directory can be made: %s", strerror(errno));
-    }
+    code = temporary_folder_make(e->folder, e->c);
+    if (code) return code;
     e->path = e->folder;
     snprintf(data, sizeof data, "%s.data", made);
     snprintf(data_name, sizeof data_name, "%s.data", name);
-    code = export_copy_files(e->c, from, e->folder, false);
+    code = export_copy_files(e->c, from, e->folder, pooled);
     if (!code) code = eval_link(e, made, "model.onnx");
     return code ? code : eval_link(e, data, data_name);
 }
@@ -218,11 +190,11 @@ static double eval_spearman(const evaluated *e, const float *vectors, const eval
     return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : NAN;
 }
 
-int eval_vectors(vector_figures *figures, const command *c, const char *made, const char *model,
-                 const pith_open_options *model_options, eval_texts *on) {
+int eval_vectors(vector_figures *figures, const command *c, const char *made, bool pooled,
+                 const char *model, const pith_open_options *model_options, eval_texts *on) {
     evaluated e = { .c = c, .dim = on->dim, .vectors = { on->vectors, NULL } };
     figures->texts = on->count;
-    int code = eval_place(&e, made, model);
+    int code = eval_place(&e, made, model, pooled);
     if (!code && !on->vectors) code = eval_embed(&e, 0, model, model_options, on->texts, on->count);
     on->vectors = e.vectors[0];
     on->dim = e.dim;
@@ -230,7 +202,7 @@ int eval_vectors(vector_figures *figures, const command *c, const char *made, co
     if (!code) code = eval_compare(figures, &e);
     if (!code && on->scores)
         for (int i = 0; i < 2; i++) figures->sts[i] = eval_spearman(&e, e.vectors[i], on);
-    eval_remove(&e);
+    temporary_folder_remove(e.folder);
     free(e.vectors[1]);
     return code;
 }

@@ -16,9 +16,9 @@ typedef struct vector_figures {
 } vector_figures;
 
 /* Embeds the texts with both models, with `model` once only; `made` is a directory, or a file,
- * which gets the small files of `model` for that. EXIT_DONE, or another exit code after a
- * message. */
-int eval_vectors(vector_figures *figures, const command *c, const char *made, const char *model,
-                 const pith_open_options *model_options, eval_texts *on);
+ * which gets the small files of `model` for that; pooled: its network pools. EXIT_DONE, or another
+ * exit code after a message. */
+int eval_vectors(vector_figures *figures, const command *c, const char *made, bool pooled,
+                 const char *model, const pith_open_options *model_options, eval_texts *on);
 
 #endif

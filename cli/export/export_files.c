@@ -111,3 +111,16 @@ static int copy_folder(const command *c, const char *from, const char *to, bool 
 int export_copy_files(const command *c, const char *from, const char *to, bool pooled) {
     return copy_folder(c, from, to, !pooled, false);
 }
+
+int export_model_folder(const command *c, char *folder, const char *model) {
+    struct stat st;
+    pith_error err = PITH_ERROR_INIT;
+    if (pith_model_locate(folder, PATH_MAX, model, &err)) return fail_model(c, &err, model);
+    if (!stat(folder, &st) && S_ISDIR(st.st_mode)) return EXIT_DONE;
+    char *slash = strrchr(folder, '/');
+    if (!slash)
+        strcpy(folder, ".");
+    else
+        slash[slash == folder] = 0;
+    return EXIT_DONE;
+}

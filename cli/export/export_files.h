@@ -10,4 +10,8 @@
  * copied. EXIT_DONE, or another exit code after a message. */
 int export_copy_files(const command *c, const char *from, const char *to, bool pooled);
 
+/* Sets folder[PATH_MAX] to the directory that a model is opened from: its own, or that of its file.
+ * EXIT_DONE, or another exit code after a message. */
+int export_model_folder(const command *c, char *folder, const char *model);
+
 #endif

@@ -39,11 +39,11 @@ int model_card_place(const model_card *card, const model_out *out, bool force) {
 }
 
 int model_card_compare(model_card *card, const model_out *out, const char *model,
-                       const pith_source_options *from) {
-    pith_export_options options = PITH_EXPORT_OPTIONS_INIT;
+                       const pith_source_options *from, const pith_export_options *how) {
+    const pith_export_options options = PITH_EXPORT_OPTIONS_INIT;
     double worst;
     if (!card->wanted) return EXIT_DONE;
-    int code = export_check(out->c, &worst, out->path, model, from, &options);
+    int code = export_check(out->c, &worst, out->path, model, from, how ? how : &options);
     if (!code && worst >= 0)
         model_card_add(card, "largest difference of an element of its outputs, on three texts",
                        "%.2g", worst);

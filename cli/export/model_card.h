@@ -27,8 +27,8 @@ int model_card_place(const model_card *card, const model_out *out, bool force);
  * facts. */
 int model_card_write(const model_card *card, const model_out *out);
 /* Runs a few texts through what was written and through the model, and adds the largest difference
- * as a fact. */
+ * as a fact. how: the pooling that is in the network; NULL: there is none. */
 int model_card_compare(model_card *card, const model_out *out, const char *model,
-                       const pith_source_options *from);
+                       const pith_source_options *from, const pith_export_options *how);
 
 #endif

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/base/message.h"
 #include "cli/export/export_files.h"
 
 static int model_out_check_absent(const command *c, const char *path, bool force) {
@@ -15,11 +16,19 @@ static int model_out_check_absent(const command *c, const char *path, bool force
     return fail(c, "%s exists; --force replaces it", path);
 }
 
+/* Whether a path that is no file yet is to be a folder. */
+static bool model_out_names_folder(const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    struct stat st;
+    return !*name || (!strchr(name, '.') && lstat(path, &st));
+}
+
 int model_out_place(model_out *out, const command *c, const char *model, const char *path,
-                    bool force) {
+                    bool force, bool folder) {
     size_t n = strlen(path);
     struct stat st;
     bool there = !stat(path, &st) && S_ISDIR(st.st_mode), named = n && path[n - 1] == '/';
+    named |= folder && n && model_out_names_folder(path);
     *out = (model_out){ .c = c, .model = model };
     if (n + sizeof "/model.onnx.data" > sizeof out->path) return usage(c, "-o is too long");
     if (!there && !named) {
@@ -103,4 +112,37 @@ int model_out_small_files(const model_out *out, bool pooled) {
         stat(path, &st) || !S_ISDIR(st.st_mode))
         return EXIT_DONE;
     return export_copy_files(out->c, path, out->folder, pooled);
+}
+
+/* Whether the model's directory has a tokenizer; *beside: whether one lies next to the file. */
+static bool model_out_has_tokenizer(const model_out *out, bool *beside) {
+    static const char *const files[] = { "tokenizer.json",          "vocab.txt",
+                                         "tokenizer.model",         "spiece.model",
+                                         "sentencepiece.bpe.model", "vocab.json" };
+    char model[PATH_MAX], path[PATH_MAX];
+    const char *slash = strrchr(out->path, '/');
+    pith_error err = PITH_ERROR_INIT;
+    bool has = false;
+    *beside = false;
+    if (pith_model_locate(model, sizeof model, out->model, &err)) return false;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        if (snprintf(path, sizeof path, "%s/%s", model, files[i]) < (int)sizeof path)
+            has |= !access(path, F_OK);
+        if (snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash - out->path) + 1 : 0,
+                     out->path, files[i]) < (int)sizeof path)
+            *beside |= !access(path, F_OK);
+    }
+    return has;
+}
+
+void model_out_tell_use(const model_out *out, bool pooled) {
+    bool beside;
+    if (!model_out_has_tokenizer(out, &beside)) return;
+    if (*out->folder)
+        note("'pith embed -m %s' embeds texts with it", out->folder);
+    else if (!beside)
+        note("%s is the network alone; to embed texts, Pith needs the model's tokenizer beside "
+             "it%s: "
+             "-o DIR/ writes a directory with both",
+             out->path, pooled ? "" : " and its configuration");
 }

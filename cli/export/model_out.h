@@ -20,10 +20,11 @@ typedef struct model_out {
     int code; /* of a file that could not be opened */
 } model_out;
 
-/* path: a file; or DIR/, or a directory that is there, for DIR/model.onnx. A file that exists is
- * left alone unless force is set. EXIT_DONE, or another exit code after a message. */
+/* path: a file; or DIR/, or a directory that is there, for DIR/model.onnx; folder: also a name
+ * without a dot that is not there yet. A file that exists is left alone unless force is set.
+ * EXIT_DONE, or another exit code after a message. */
 int model_out_place(model_out *out, const command *c, const char *model, const char *path,
-                    bool force);
+                    bool force, bool folder);
 /* Shows how much is written, if standard error is a terminal. */
 void model_out_progress(model_out *out, bool shown);
 /* The name of the second file. */
@@ -41,5 +42,8 @@ int model_out_close(model_out *out, pith_status status, const pith_error *err);
 /* Copies the small files of the model's directory into the folder, if there are both; pooled: see
  * export_files.h. */
 int model_out_small_files(const model_out *out, bool pooled);
+/* Says how Pith embeds texts with what was written, or what is missing beside the file. Nothing, if
+ * the model has no tokenizer. */
+void model_out_tell_use(const model_out *out, bool pooled);
 
 #endif

@@ -34,4 +34,17 @@ bool known_next(known_model *m, const char **at);
 /* The model of this name: as listed, else by what follows the slash. Neither looks at capitals. */
 bool known_find(known_model *m, const char *name);
 
+/* A row of models/hub/model_names.def. */
+typedef struct short_name {
+    char text[256];
+    const char *name, *full;   /* in text; `full` has the organisation */
+    const char *file, *sha256; /* the network to fetch, and its hash; "": not told */
+} short_name;
+
+/* Takes the next short name; *at begins as NULL. False at the end. */
+bool short_next(short_name *s, const char **at);
+/* The row with this short name, else with this full name, or with what follows its slash. Capitals
+ * do not matter. */
+bool short_find(short_name *s, const char *name);
+
 #endif

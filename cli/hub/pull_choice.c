@@ -47,8 +47,8 @@ static bool pull_is_part(const char *name) {
                                             "[1-9]*_*/*.safetensors",
                                             "[1-9]*_*/pytorch_model.bin",
                                             "0_StaticEmbedding/*.safetensors" };
-    static const char *const never[] = { "*.index.json", "*train*.json", "openvino*",
-                                         "*.onnx.json" };
+    static const char *const never[] = { "*.index.json", "*train*.json",   "openvino*",
+                                         "*.onnx.json",  "CMakeLists.txt", "*requirements*.txt" };
     for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
         if (pull_fits(never[i], name)) return false;
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)

@@ -15,7 +15,6 @@ static const struct {
     { "PITH_OPEN_CHECK", ROW_check },
     { "PITH_OPEN_NO_ARENA", ROW_arena },
     { "PITH_OPEN_NO_PLAN_REUSE", ROW_plan_reuse },
-    { "pith_detect_options.width", ROW_size },
     { "pith_detect_options.width", ROW_detect_size },
     { "pith_embed_options.max_length", ROW_max_length_embed },
     { "pith_embed_options.pooling", ROW_pooling },

@@ -6,8 +6,10 @@
 
 #include "cli/base/cli.h"
 
-/* The help of a verb or of the program. Returns an exit code. */
-int help_print(const command *c, FILE *out);
+/* The help of a verb or of the program: a screen of it, or all. Returns an exit code. */
+int help_print(const command *c, bool all, FILE *out);
+/* Prints the version. Returns an exit code. */
+int help_version(void);
 
 /* What help says of an option after how it is written: its choices, its meaning and its default. */
 void help_meaning(char *text, size_t size, const option_row *row);

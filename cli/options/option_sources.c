@@ -87,12 +87,14 @@ static int store_preset(const command *c, void *settings, const preset *p) {
     int code = -1;
     for (const char *const *value = p->values; *value && code < 0; value++) {
         const char *text = strchr(*value, '=') + 1;
-        const size_t n = (size_t)(text - *value) - 1;
+        const bool lowers = text[-2] == '<';
+        const size_t n = (size_t)(text - *value) - 1 - lowers;
         snprintf(label, sizeof label, "preset %s: %.*s", p->name, (int)n, *value);
         for (const option *o = c->options; code < 0 && (o->row || o->heading); o++)
             if (o->row && o->row->anywhere && strlen(o->row->name) == n &&
                 !memcmp(o->row->name, *value, n))
-                code = option_store(c, label, o, settings, text);
+                code = lowers ? option_lower(c, label, o, settings, text)
+                              : option_store(c, label, o, settings, text);
     }
     return code;
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/options/other_tools.h"
+
 bool option_heeded(const option_row *row) {
 #ifdef PITH_DEAF /* for tests/cli/deaf.py */
     const char *ignored = getenv("PITH_DEAF_TO");
@@ -164,7 +166,7 @@ static const char *option_threshold(const command *c, const option_row *row, con
 
 int option_store(const command *c, const char *label, const option *o, void *settings,
                  const char *text) {
-    char range[200];
+    char range[200], hint[400];
     union {
         int32_t number;
         double real;
@@ -181,5 +183,30 @@ int option_store(const command *c, const char *label, const option *o, void *set
     if (threshold)
         return usage(c, "%s %s, not '%s'; a threshold is given by --%s", label, range, text,
                      threshold);
-    return usage(c, "%s %s, not '%s'", label, range, text);
+    if (!other_value(hint, sizeof hint, o->row, text)) *hint = 0;
+    return usage(c, "%s %s, not '%s'%s", label, range, text, hint);
+}
+
+/* Whether a number that is there is lower than another of the same kind. 0 stands for none, and -1
+ * of OPTION_SHARE too; of OPTION_MOST it is the lowest. */
+static bool option_is_lower(int64_t there, int64_t other, option_kind kind) {
+    if (kind == OPTION_MOST && there < 0) return true;
+    return there > 0 && there < other;
+}
+
+int option_lower(const command *c, const char *label, const option *o, void *settings,
+                 const char *text) {
+    void *place = (char *)settings + o->place;
+    const option_kind kind = o->row->kind;
+    const size_t size = kind == OPTION_BYTES ? sizeof(size_t) : sizeof(int32_t);
+    int32_t number = 0;
+    size_t bytes = 0;
+    memcpy(kind == OPTION_BYTES ? (void *)&bytes : (void *)&number, place, size);
+    int code = option_store(c, label, o, settings, text);
+    if (code >= 0) return code;
+    const int64_t there = kind == OPTION_BYTES ? (int64_t)bytes : number;
+    const int64_t other = kind == OPTION_BYTES ? (int64_t) * (size_t *)place : *(int32_t *)place;
+    if (option_is_lower(there, other, kind))
+        memcpy(place, kind == OPTION_BYTES ? (void *)&bytes : (void *)&number, size);
+    return -1;
 }

@@ -9,6 +9,11 @@
 int option_store(const command *c, const char *label, const option *o, void *settings,
                  const char *text);
 
+/* The same for a number of OPTION_INT, OPTION_MOST, OPTION_SHARE or OPTION_BYTES, but a lower one
+ * that is there stays. */
+int option_lower(const command *c, const char *label, const option *o, void *settings,
+                 const char *text);
+
 /* Whether the option has an effect: it always has one, but for the option that a test leaves out.
  */
 bool option_heeded(const option_row *row);

@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/text_out.h"
 #include "cli/base/message.h"
 #include "cli/options/field_flags.h"
 #include "cli/options/help.h"
 #include "cli/options/option_sources.h"
+#include "cli/options/other_tools.h"
 #include "cli/output/call_files.h"
 #include "cli/output/json_out.h"
 
@@ -42,18 +42,6 @@ int usage(const command *c, const char *format, ...) {
     va_end(list);
     note("'pith %s%s--help' shows how it is used", c->name, *c->name ? " " : "");
     return EXIT_USAGE;
-}
-
-int fail_model(const command *c, const pith_error *err, const char *model) {
-    fail(c, "%s", err->message);
-    if (err->code == PITH_ERR_NOT_FOUND && !strcmp(model, DEFAULT_MODEL))
-        fputs("'make model' in Pith's source folder fetches this model; give the directory of any "
-              "other model with -m\n",
-              stderr);
-    else if (err->code == PITH_ERR_NOT_FOUND && *model && !strchr("./~", *model) &&
-             access(model, F_OK) && strstr(err->message, "no model '"))
-        note("'pith pull %s' fetches it from the hub", model);
-    return EXIT_FAILED;
 }
 
 static void write_warning(void *user, pith_log_level level, const char *text) {
@@ -158,9 +146,11 @@ bool is_near(const char *typed, const char *name, size_t *best) {
 }
 
 static int option_unknown(const command *c, const option *options, const char *argument) {
-    char typed[40] = "";
+    char typed[40] = "", hint[500];
     size_t best = SIZE_MAX;
     const char *near = NULL;
+    if (other_option(hint, sizeof hint, c, argument))
+        return usage(c, "unknown option '%s'%s", argument, hint);
     if (argument[1] == '-')
         snprintf(typed, sizeof typed, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
     for (const option *o = options; o->row || o->heading; o++)
@@ -203,12 +193,34 @@ int take_model(const command *c, const char **model, const string_list *rest) {
     return -1;
 }
 
+/* What -h, --help, -V and --version print, wherever they stand: the exit code. -1: the argument is
+ * none of them. */
+static int take_question(const command *c, const char *argument, const char *next) {
+    const bool help = !strcmp(argument, "-h") || !strcmp(argument, "--help");
+    if (help && option_heeded(&option_rows[ROW_help]))
+        return help_print(c, next && !strcmp(next, "all"), stdout);
+    if (!strcmp(argument, "--help=all")) return help_print(c, true, stdout);
+    if (!*c->name || (strcmp(argument, "-V") && strcmp(argument, "--version"))) return -1;
+    return help_version();
+}
+
+/* The option of an argument, which may have had another name before. */
+static const option *take_option(const command *c, const char *argument, const char **value) {
+    const option *o = option_find(c->options, argument, value);
+    if (o) return o;
+    o = old_option(c, argument, value);
+    if (o)
+        note("pith %s: %.*s is called --%s now", c->name, (int)strcspn(argument, "="), argument,
+             o->row->name);
+    return o;
+}
+
 /* Reads the flag at argv[*i] and its value. -1 to go on, else the exit code. */
 static int take_flag(const command *c, given_flag *flag, int *i, char **argv) {
     const char *argument = argv[*i], *value;
-    const bool help = !strcmp(argument, "-h") || !strcmp(argument, "--help");
-    if (help && option_heeded(&option_rows[ROW_help])) return help_print(c, stdout);
-    const option *o = option_find(c->options, argument, &value);
+    int code = take_question(c, argument, argv[*i + 1]);
+    if (code >= 0) return code;
+    const option *o = take_option(c, argument, &value);
     if (!o) return option_unknown(c, c->options, argument);
     const bool plain = !o->row->takes;
     if (plain && value && !option_switched_off(o->row))

@@ -25,7 +25,7 @@ int export_relational(const command *c, const char *directory, const char *path,
     memset(out, 0, sizeof *out);
     int code = run_open(&run, c, directory);
     if (!code) code = run_needs_network(&run, c, "an exported network");
-    if (!code) code = model_out_place(out, c, directory, path, force);
+    if (!code) code = model_out_place(out, c, directory, path, force, false);
     if (!code) {
         const pith_writer writer = model_out_writer(out);
         const pith_status status = pith_relational_export(run.model, &writer, &err);

@@ -428,7 +428,7 @@ static void make_rule(crop_settings *s) {
 
 static int crop_check(const command *c, crop_settings *s, const string_list *paths) {
     if (!s->model && !s->map)
-        return usage(c, "give a model with -m, such as face_detection_yunet_2023mar.onnx");
+        return usage(c, "give a model with -m, such as yunet, which 'pith pull yunet' fetches");
     if (!s->dir) return usage(c, "give a folder for the crops with -o");
     if (s->map && paths->count) return usage(c, "--map names the pictures; give no others");
     if (!s->map && !paths->count) return usage(c, "give it pictures, or a folder of them");
@@ -550,13 +550,13 @@ static const option options[] = {
 };
 
 static const example examples[] = {
-    { "pith crop -m yunet.onnx -o faces photos/",
+    { "pith crop -m yunet -o faces photos/",
       "photos/a/b.jpg gives faces/a/b_1.jpg, faces/a/b_2.jpg ..." },
-    { "pith crop -m yunet.onnx -o out --preset passport --level --fill '#ffffff' me.jpg", NULL },
-    { "pith crop -m yunet.onnx -o out --size 256x320 --face-height 50 --format webp --list "
+    { "pith crop -m yunet -o out --framing passport --upright --fill '#ffffff' me.jpg", NULL },
+    { "pith crop -m yunet -o out --size 256x320 --face-height 50 --format webp --report "
       "crops.csv photos/",
       NULL },
-    { "pith crop -m yunet.onnx -o out --contact-sheet out/index.html photos/",
+    { "pith crop -m yunet -o out --contact-sheet out/index.html photos/",
       "a page with all crops, to look at" },
     { "pith crop -o out --map boxes.csv", "columns file, name, x, y, w, h" },
     { NULL, NULL },

@@ -334,10 +334,10 @@ static int take_size(const command *c, int32_t *width, int32_t *height, const ch
 
 static int detect_check(const command *c, detect_settings *s, const string_list *paths) {
     if (!s->model)
-        return usage(c, "give a model with -m, such as face_detection_yunet_2023mar.onnx");
+        return usage(c, "give a model with -m, such as yunet, which 'pith pull yunet' fetches");
     if (!paths->count && !s->raw) return usage(c, "give it pictures, or a folder of them");
     if (s->raw && (paths->count || s->annotate))
-        return usage(c, "--raw reads frames from standard input, and nothing else");
+        return usage(c, "--raw-video reads frames from standard input, and nothing else");
     if (s->threshold > 1) return usage(c, "--score-threshold is from 0 to 1, not %g", s->threshold);
     if (s->overlap > 1) return usage(c, "--nms-threshold is from 0 to 1, not %g", s->overlap);
     if (s->json && s->format) return usage(c, "--json and --format do not go together");
@@ -347,8 +347,8 @@ static int detect_check(const command *c, detect_settings *s, const string_list 
     s->detect.score = s->score;
     int code = take_own_size(s)
                    ? EXIT_DONE
-                   : take_size(c, &s->detect.width, &s->detect.height, s->size, "size");
-    return code ? code : take_size(c, &s->raw_width, &s->raw_height, s->raw, "raw");
+                   : take_size(c, &s->detect.width, &s->detect.height, s->size, "detect-size");
+    return code ? code : take_size(c, &s->raw_width, &s->raw_height, s->raw, "raw-video");
 }
 
 /* The numbers of --stats. */
@@ -410,7 +410,7 @@ static const option options[] = {
     AT(nms_threshold, overlap),
     AT(top_k_detect, detect.top_k),
     AT(score, score),
-    AT(size, size),
+    AT(detect_size, size),
     AT(raw_detect, raw),
     AT(max_pixels_detect, max_pixels),
     OPTION_SECTION("result"),
@@ -433,12 +433,13 @@ static const option options[] = {
 };
 
 static const example examples[] = {
-    { "pith detect -m face_detection_yunet_2023mar.onnx group.jpg", "group.jpg: 3 faces" },
-    { "pith detect -m yunet.onnx --json photos/", "a line of JSON for each picture" },
-    { "ffmpeg -i film.mp4 -f rawvideo -pix_fmt rgb24 - | pith detect -m yunet.onnx --json --raw "
+    { "pith detect -m yunet group.jpg", "group.jpg: 3 faces" },
+    { "pith detect -m yunet --json photos/", "a line of JSON for each picture" },
+    { "ffmpeg -i film.mp4 -f rawvideo -pix_fmt rgb24 - | pith detect -m yunet --json "
+      "--raw-video "
       "640x480",
       "a line for each frame" },
-    { "pith detect -m yunet.onnx --size 640x640 --score-threshold 0.6 large.jpg", NULL },
+    { "pith detect -m yunet --detect-size 640x640 --score-threshold 0.6 large.jpg", NULL },
     { NULL, NULL },
 };
 

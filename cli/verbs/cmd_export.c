@@ -48,6 +48,7 @@ static int export_tell(const export_job *j, const pith_export_report *r, double 
     if (r->data_bytes) note("%s: %.1f MB", j->out.data_path, (double)r->data_bytes / 1e6);
     if (worst >= 0)
         fprintf(stderr, "largest difference to the model on a few texts: %.2g\n", worst);
+    model_out_tell_use(&j->out, j->s->pool);
     return EXIT_DONE;
 }
 
@@ -78,7 +79,7 @@ static int export_model(const command *c, export_settings *s) {
     pith_error err = PITH_ERROR_INIT;
     pith_export_report report = PITH_EXPORT_REPORT_INIT;
     double worst = -1;
-    int code = model_out_place(&j.out, c, s->model, s->output, s->force);
+    int code = model_out_place(&j.out, c, s->model, s->output, s->force, s->pool);
     if (!code) code = model_card_place(&s->card, &j.out, s->force);
     if (code) return code;
     model_out_progress(&j.out, !s->quiet);
@@ -150,8 +151,8 @@ static const option options[] = {
 static const example examples[] = {
     { "pith export -o minilm.onnx", "the default model's network" },
     { "pith export -m bge-small-en-v1.5 -o bge/", "bge/model.onnx, tokenizer and configurations" },
-    { "pith export --pool --dtype f16 -o minilm_fp16_pooled.onnx",
-      "16-bit weights, one vector per text" },
+    { "pith export --pool --dtype f16 -o minilm_f16/",
+      "16-bit weights, one vector per text; pith embed -m minilm_f16 opens it" },
     { "pith export --pool --fuse com.microsoft -o minilm_ort.onnx",
       "with attention as one operator, for ONNX Runtime" },
     { "pith export run -o rows.onnx",

@@ -99,6 +99,7 @@ static int models_run(int argc, char **argv) {
     models_settings s = { NULL, false };
     string_list words;
     known_model m;
+    short_name row;
     const char *at = NULL;
     size_t count = 0;
     int code = take_options(c, &s, argc, argv, &words);
@@ -111,6 +112,9 @@ static int models_run(int argc, char **argv) {
     }
     if (!count) {
         json_decref(list);
+        if (words.count == 1 && !s.kind && short_find(&row, words.items[0]))
+            return fail(c, "%s is not in the list, but 'pith pull %s' fetches it from %s", row.name,
+                        row.name, row.full);
         return fail(
             c, "no model of the list has all of these words; 'pith models' shows the whole list");
     }

@@ -104,7 +104,7 @@ static int optimize_describe(optimize_settings *s, const model_out *out,
     if (s->inputs.count || s->outputs.count || s->narrow_ports)
         model_card_add(card, "compared with its source", "no: its inputs or outputs are others");
     else
-        code = model_card_compare(card, out, s->model, &s->from);
+        code = model_card_compare(card, out, s->model, &s->from, NULL);
     return code ? code : model_card_write(card, out);
 }
 
@@ -112,7 +112,7 @@ static int optimize_model(const command *c, optimize_settings *s) {
     model_out out;
     pith_error err = PITH_ERROR_INIT;
     pith_optimize_report report = PITH_OPTIMIZE_REPORT_INIT;
-    int code = model_out_place(&out, c, s->model, s->output, s->force);
+    int code = model_out_place(&out, c, s->model, s->output, s->force, false);
     if (!code) code = model_card_place(&s->card, &out, s->force);
     if (code) return code;
     told t = { json_array(), json_array() };
@@ -141,7 +141,7 @@ static int optimize_take(const command *c, optimize_settings *s) {
         return usage(
             c, "-o is needed: the file to write, or a directory for the network and its tokenizer");
     if (!s->dtype && (s->narrow_ports || s->keep.count))
-        return usage(c, "--narrow-ports and --keep go with --dtype f16 or bf16");
+        return usage(c, "--narrow-ports and --keep-f32 go with --dtype f16 or bf16");
     if (s->gpu && s->standard) return usage(c, "--gpu and --standard exclude each other");
     if (s->fuse && s->standard)
         return usage(c, "--fuse com.microsoft and --standard exclude each other");
@@ -218,7 +218,7 @@ static const example examples[] = {
     { "pith optimize model.onnx -o fast.onnx", "for ONNX Runtime" },
     { "pith optimize model.onnx -o plain.onnx --standard --level 2",
       "for engines that know ai.onnx only" },
-    { "pith optimize model.onnx -o half.onnx --dtype f16 --keep Softmax",
+    { "pith optimize model.onnx -o half.onnx --dtype f16 --keep-f32 Softmax",
       "16-bit weights, Softmax in f32" },
     { "pith optimize model.onnx -o head.onnx --extract-input hidden --extract-output logits",
       "a part of the network" },

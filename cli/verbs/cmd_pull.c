@@ -17,6 +17,7 @@
 #include "cli/hub/hub_address.h"
 #include "cli/hub/hub_listing.h"
 #include "cli/hub/known_models.h"
+#include "cli/hub/local_models.h"
 #include "cli/hub/pull_choice.h"
 #include "cli/hub/pull_file.h"
 #include "cli/hub/pull_pin.h"
@@ -37,9 +38,12 @@ typedef struct pull_settings {
 typedef struct pull {
     const command *c;
     const pull_settings *s;
-    char name[256], revision[256]; /* as typed; revision "": none was */
+    char typed[256], revision[256]; /* as typed; revision "": none was */
+    char name[256];                 /* of the directory: that of a table, in its capitals */
+    char repository[256];
     char endpoint[1024], token[1024];
-    const char *listed; /* files that the list of known models names, or NULL */
+    char listed[300]; /* files that a table names, or "" */
+    char sha256[65];  /* what the first of them must have, or "" */
     hub hub;
     pull_place place;
     pull_pin old, made;
@@ -60,14 +64,42 @@ static bool pull_is_true(const char *text) {
 static int pull_take_name(pull *p, const char *argument) {
     const char *at = strchr(argument, '@');
     size_t n = at ? (size_t)(at - argument) : strlen(argument);
-    if (n >= sizeof p->name || (at && (!at[1] || strlen(at) > sizeof p->revision)))
+    if (n >= sizeof p->typed || (at && (!at[1] || strlen(at) > sizeof p->revision)))
         return usage(p->c, "'" PITH_CUT_FMT "' is not NAME or NAME@REVISION",
                      PITH_CUT(pith__str_of(argument), 200));
-    memcpy(p->name, argument, n);
+    memcpy(p->typed, argument, n);
     if (at) strcpy(p->revision, at + 1);
-    if (hub_repository_is_valid(p->name)) return -1;
+    if (hub_repository_is_valid(p->typed)) return -1;
     return usage(p->c, "'%s' cannot be the name of a model; names are NAME or ORGANISATION/NAME",
-                 p->name);
+                 p->typed);
+}
+
+/* What the typed name stands for, by the list of known models, else by the short names. */
+static void pull_resolve_name(pull *p) {
+    known_model known;
+    short_name row;
+    const bool listed = known_find(&known, p->typed);
+    const char *name = p->typed, *repository = p->typed;
+    if (listed) {
+        name = known.field[KNOWN_NAME];
+        repository = known.field[KNOWN_REPOSITORY];
+        if (!strchr(p->typed, '/')) name = strchr(name, '/') + 1;
+        if (!*known.field[KNOWN_EXPORT])
+            snprintf(p->listed, sizeof p->listed, "%s", known.field[KNOWN_FILES]);
+    } else if (short_find(&row, p->typed)) {
+        const bool known_too = known_find(&known, row.full);
+        name = row.full;
+        repository = known_too ? known.field[KNOWN_REPOSITORY] : row.full;
+        if (known_too && !*known.field[KNOWN_EXPORT])
+            snprintf(p->listed, sizeof p->listed, "%s", known.field[KNOWN_FILES]);
+        /* a revision that is asked for may have another file */
+        if (*row.file && !*p->revision) {
+            snprintf(p->listed, sizeof p->listed, "%s", row.file);
+            snprintf(p->sha256, sizeof p->sha256, "%s", row.sha256);
+        }
+    }
+    snprintf(p->name, sizeof p->name, "%s", name);
+    snprintf(p->repository, sizeof p->repository, "%s", repository);
 }
 
 static int pull_take_endpoint(pull *p) {
@@ -112,22 +144,45 @@ static int pull_take_token(pull *p) {
     return -1;
 }
 
-/* Without the network: the model must be there. Also for a model that Hugging Face's cache has. */
-static int pull_find_local(pull *p, bool must) {
-    char path[PATH_MAX];
-    pith_error err = PITH_ERROR_INIT;
-    struct stat st;
-    if (pith_model_locate(path, sizeof path, p->name, &err)) {
-        if (!must) return -1;
-        return fail(p->c, "%s; the network is not used (--offline or HF_HUB_OFFLINE)", err.message);
-    }
-    if (!must && (!strstr(path, "/models--") || stat(path, &st))) return -1;
+static int pull_report_local(const pull *p, const char *path) {
     if (p->s->json)
-        json_print(json_pack("{s:s, s:o, s:i}", "name", p->name, "path", json_text(path),
+        json_print(json_pack("{s:s, s:o, s:i}", "name", p->typed, "path", json_text(path),
                              "bytes_fetched", 0));
     else
         puts(path);
     return output_close_standard(p->c, EXIT_DONE);
+}
+
+/* Without the network: the model must be there. */
+static int pull_offline(const pull *p) {
+    char path[PATH_MAX];
+    pith_error err = PITH_ERROR_INIT;
+    if (!pith_model_locate(path, sizeof path, p->typed, &err)) return pull_report_local(p, path);
+    return fail(p->c, "%s; the network is not used (--offline or HF_HUB_OFFLINE)", err.message);
+}
+
+/* A model that is there under any of its names is not fetched a second time: one of Hugging Face's
+ * cache, or that was put into the model cache, is used as it is; one that was pulled is completed
+ * or brought up to date where it is. -1 to go on, else the exit code. */
+static int pull_find_local(pull *p, bool as_it_is) {
+    char path[PATH_MAX], cache[PATH_MAX];
+    pith_error err = PITH_ERROR_INIT;
+    struct stat st;
+    if (pith_model_locate(path, sizeof path, p->typed, &err) || stat(path, &st)) return -1;
+    if (pith_model_locate(cache, sizeof cache, NULL, &err)) return -1;
+    if (as_it_is && strstr(path, "/models--")) return pull_report_local(p, path);
+    const size_t n = strlen(cache);
+    if (strncmp(path, cache, n) || strncmp(path + n, "/models/", 8)) return -1;
+    const char *name = path + n + 8;
+    if (!hub_repository_is_valid(name) || strlen(name) >= sizeof p->name) return -1;
+    int code = pull_pin_read(&p->old, p->c, path);
+    const bool pulled = p->old.json;
+    pull_pin_free(&p->old);
+    if (code) return code;
+    if (pulled) strcpy(p->name, name);
+    if (pulled || !as_it_is || !local_has_weights(path)) return -1;
+    note("%s is here already", name);
+    return pull_report_local(p, path);
 }
 
 static bool pull_take_listing(void *user, const http_answer *answer, const void *data,
@@ -242,15 +297,34 @@ static bool pull_ends_in(const char *name, const char *end) {
     return n >= m && !strcmp(name + n - m, end);
 }
 
+/* The hash of the one file of a short name is known before the hub says it. */
+static int pull_check_known(pull *p) {
+    if (!*p->sha256) return EXIT_DONE;
+    for (size_t i = 0; i < p->listing.count; i++) {
+        hub_file *f = &p->listing.files[i];
+        if (strcmp(f->name, p->listed) != 0) continue;
+        if (f->hash && strcmp(f->hash, p->sha256) != 0)
+            return fail(p->c,
+                        "%s: %s: the hub has another file than the one Pith knows (SHA-256 "
+                        "%.12s..., not %.12s...); nothing is fetched. 'pith pull %s@%s' takes it "
+                        "nevertheless",
+                        p->typed, f->name, f->hash, p->sha256, p->typed, PULL_BRANCH);
+        f->hash = p->sha256;
+        return EXIT_DONE;
+    }
+    return fail(p->c, "%s: the hub does not list %s; nothing is fetched", p->typed, p->listed);
+}
+
 /* Chooses the files and adds up their sizes, which come from the hub and may be absurd. */
 static int pull_choose_files(pull *p) {
     bool weights = false;
-    size_t count = pull_choose(&p->listing, p->s->all, &p->s->files, p->listed);
+    size_t count = pull_choose(&p->listing, p->s->all, &p->s->files, *p->listed ? p->listed : NULL);
     if (!count)
         return fail(p->c,
                     "%s: none of its %zu files is one that is asked for; --all takes them all",
                     p->name, p->listing.count);
-    int code = pull_compare(p);
+    int code = pull_check_known(p);
+    if (!code) code = pull_compare(p);
     for (size_t i = 0; i < p->listing.count; i++) {
         const hub_file *f = &p->listing.files[i];
         if (!f->wanted) continue;
@@ -311,7 +385,7 @@ static int pull_report(const pull *p) {
         puts(p->place.final);
         return output_close_standard(p->c, EXIT_DONE);
     }
-    json_print(json_pack("{s:s, s:s, s:s, s:o, s:I, s:I}", "name", p->name, "repository",
+    json_print(json_pack("{s:s, s:s, s:s, s:o, s:I, s:I}", "name", p->typed, "repository",
                          p->hub.repository, "commit", p->listing.commit, "path",
                          json_text(p->place.final), "files_fetched", (json_int_t)p->fetched_files,
                          "bytes_fetched", (json_int_t)p->progress.fetched));
@@ -342,14 +416,11 @@ static int pull_locked(pull *p) {
 }
 
 static int pull_fetch(pull *p) {
-    known_model known;
-    bool listed = known_find(&known, p->name);
     p->hub = (hub){ .c = p->c,
                     .endpoint = p->endpoint,
                     .attempts = p->s->attempts ? p->s->attempts : 6 };
-    p->hub.repository = listed ? known.field[KNOWN_REPOSITORY] : p->name;
-    p->listed = listed && !*known.field[KNOWN_EXPORT] ? known.field[KNOWN_FILES] : NULL;
-    if (listed && strcmp(p->hub.repository, p->name)) note("%s is %s", p->name, p->hub.repository);
+    p->hub.repository = p->repository;
+    if (strcmp(p->repository, p->typed) != 0) note("%s is %s", p->typed, p->repository);
     int code = http_open(&p->hub.http, p->c, *p->token ? p->token : NULL,
                          p->s->timeout ? p->s->timeout : 60);
     if (!code) code = pull_place_open(&p->place, p->c, p->name);
@@ -377,9 +448,9 @@ static int pull_run(int argc, char **argv) {
     if (code < 0) code = pull_take_name(p, rest.items[0]);
     p->progress.terminal = isatty(STDERR_FILENO) == 1;
     bool offline = s.offline || pull_is_true(getenv("HF_HUB_OFFLINE"));
-    if (code < 0 && offline) code = pull_find_local(p, true);
-    if (code < 0 && !*p->revision && !s.update && !s.all && !s.files.count)
-        code = pull_find_local(p, false);
+    if (code < 0 && offline) code = pull_offline(p);
+    if (code < 0) pull_resolve_name(p);
+    if (code < 0) code = pull_find_local(p, !*p->revision && !s.update && !s.all && !s.files.count);
     if (code < 0) code = pull_take_endpoint(p);
     if (code < 0) code = pull_take_token(p);
     if (code < 0) code = pull_fetch(p);
@@ -407,7 +478,9 @@ static const option options[] = {
 };
 
 static const example examples[] = {
-    { "pith pull BAAI/bge-small-en-v1.5", "then: pith embed -m BAAI/bge-small-en-v1.5" },
+    { "pith pull minilm", "then: pith embed -m minilm" },
+    { "pith pull yunet", "faces, then: pith detect -m yunet photos/" },
+    { "pith pull BAAI/bge-small-en-v1.5", "a repository of the hub" },
     { "pith pull multilingual-e5-small", "a name of 'pith models' without its organisation" },
     { "pith pull intfloat/e5-small-v2@main --update", "the newest commit" },
     { "pith pull thenlper/gte-small --files \"onnx/model.onnx\" --files \"*.json\"", NULL },

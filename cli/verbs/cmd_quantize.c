@@ -11,15 +11,17 @@
 #include "cli/base/message.h"
 #include "cli/export/calibration_texts.h"
 #include "cli/export/eval_vectors.h"
+#include "cli/export/export_files.h"
 #include "cli/export/model_card.h"
 #include "cli/export/model_out.h"
+#include "cli/export/temporary_folder.h"
 #include "cli/output/json_out.h"
 
 typedef struct quantize_settings {
     const char *model, *output, *eval, *texts;
     int block, table, table_block, accuracy; /* indices into the choices */
     double percentile, target;
-    bool asymmetric, reduce_range, external, force, json, quiet;
+    bool asymmetric, reduce_range, external, force, json, quiet, pool, no_normalize;
     int32_t rows; /* -1: as the scheme has it */
     string_list keep;
     eval_texts on; /* of --eval */
@@ -28,6 +30,7 @@ typedef struct quantize_settings {
     model_card card;
     pith_source_options from;
     pith_quantize_model_options to;
+    pith_export_options pooled; /* of --pool */
 } quantize_settings;
 
 static const char *const schemes[] = { "int8", "q8", "q4", "static" };
@@ -67,6 +70,7 @@ static int quantize_tell(const quantize_settings *s, const model_out *out,
     if (f && s->on.scores)
         fprintf(stderr, "Spearman's correlation on %zu pairs: %.2f, and of the model %.2f\n",
                 f->texts / 2, 100 * f->sts[1], 100 * f->sts[0]);
+    model_out_tell_use(out, s->pool);
     return EXIT_DONE;
 }
 
@@ -74,8 +78,8 @@ static int quantize_eval(vector_figures *figures, quantize_settings *s, const mo
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
     open.model_file = s->from.model_file;
     open.route = s->from.route;
-    return eval_vectors(figures, out->c, *out->folder ? out->folder : out->path, s->model, &open,
-                        &s->on);
+    return eval_vectors(figures, out->c, *out->folder ? out->folder : out->path, s->pool, s->model,
+                        &open, &s->on);
 }
 
 static bool quantize_is_folder(const char *path) {
@@ -113,12 +117,53 @@ static int quantize_write(const quantize_settings *s, model_out *out,
     return code ? code : model_out_small_files(out, false);
 }
 
+/* Puts pooling into a quantised network, whose directory is complete. */
+static int quantize_pool(quantize_settings *s, model_out *out, const char *folder,
+                         pith_quantize_model_report *report) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_export_report pooled = PITH_EXPORT_REPORT_INIT;
+    pith_source_options from = PITH_SOURCE_OPTIONS_INIT;
+    const pith_writer file = model_out_writer(out), data = model_out_data_writer(out);
+    pith_source *source = NULL;
+    from.route = s->from.route;
+    s->pooled.data_name = s->to.data_name;
+    s->pooled.data_always = s->to.data_always;
+    pith_status status = pith_source_open(&source, folder, &from, &err);
+    if (!status) status = pith_source_export(source, &s->pooled, &file, &data, &pooled, &err);
+    pith_source_close(source);
+    report->opset = pooled.opset;
+    report->model_bytes = pooled.model_bytes;
+    report->data_bytes = pooled.data_bytes;
+    return model_out_close(out, status, &err);
+}
+
+/* The network is quantised without pooling in a temporary folder first: calibration needs it so. */
+static int quantize_write_pooled(quantize_settings *s, model_out *out,
+                                 pith_quantize_model_report *report) {
+    char folder[PATH_MAX], from[PATH_MAX];
+    model_out plain;
+    int code = temporary_folder_make(folder, out->c);
+    if (!code) code = model_out_place(&plain, out->c, s->model, folder, true, false);
+    if (!code) {
+        const char *data_name = s->to.data_name;
+        s->to.data_name = model_out_data_name(&plain);
+        code = quantize_write(s, &plain, report);
+        s->to.data_name = data_name;
+    }
+    if (!code) code = export_model_folder(out->c, from, s->model);
+    if (!code) code = export_copy_files(out->c, from, folder, false);
+    if (!code) code = quantize_pool(s, out, folder, report);
+    temporary_folder_remove(folder);
+    return code ? code : model_out_small_files(out, true);
+}
+
 /* One file, and its figures if there is something to evaluate on. */
 static int quantize_once(quantize_settings *s, model_out *out, bool force,
                          pith_quantize_model_report *report, vector_figures *figures) {
-    int code = model_out_place(out, out->c, s->model, s->output, force);
+    int code = model_out_place(out, out->c, s->model, s->output, force, s->pool);
     model_out_progress(out, !s->quiet);
-    if (!code) code = quantize_write(s, out, report);
+    if (!code)
+        code = s->pool ? quantize_write_pooled(s, out, report) : quantize_write(s, out, report);
     return code || !s->eval ? code : quantize_eval(figures, s, out);
 }
 
@@ -219,7 +264,7 @@ static int quantize_describe(quantize_settings *s, const model_out *out,
             model_card_add(card, "Spearman's correlation", "%.2f; of its source %.2f",
                            100 * f->sts[1], 100 * f->sts[0]);
     }
-    int code = model_card_compare(card, out, s->model, &s->from);
+    int code = model_card_compare(card, out, s->model, &s->from, s->pool ? &s->pooled : NULL);
     return code ? code : model_card_write(card, out);
 }
 
@@ -228,7 +273,7 @@ static int quantize_model(const command *c, quantize_settings *s) {
     pith_quantize_model_report report = PITH_QUANTIZE_MODEL_REPORT_INIT;
     vector_figures figures;
     s->to.data_name = NULL;
-    int code = model_out_place(&out, c, s->model, s->output, s->force);
+    int code = model_out_place(&out, c, s->model, s->output, s->force, s->pool);
     if (!code) code = model_card_place(&s->card, &out, s->force);
     if (code) return code;
     char data_name[NAME_MAX + 1];
@@ -261,15 +306,15 @@ static int quantize_take(const command *c, quantize_settings *s) {
         return usage(
             c, "--block, --table-block, --asymmetric and --accuracy go with --scheme q4 or q8");
     if ((!int8 && s->rows >= 0) || (!int8 && !fixed && s->reduce_range))
-        return usage(c, "--rows goes with --scheme int8, --reduce-range with int8 and static");
+        return usage(c, "--per-row goes with --scheme int8, --reduce-range with int8 and static");
     s->to.rows = int8 && s->rows != 0;
     s->to.calibrate = quantize_calibration(s);
     if (fixed && s->to.calibrate != PITH_CALIBRATE)
         return usage(c, "--scheme static needs --calibrate");
     if (!fixed && (s->to.ranges || s->percentile > 0))
-        return usage(c, "--ranges and --percentile go with --scheme static");
+        return usage(c, "--range-method and --percentile go with --scheme static");
     if (s->percentile > 0 && s->to.ranges != PITH_RANGE_PERCENTILE)
-        return usage(c, "--percentile goes with --ranges percentile");
+        return usage(c, "--percentile goes with --range-method percentile");
     if (s->target > 0 && (!s->eval || s->to.calibrate != PITH_CALIBRATE))
         return usage(c, "--target needs --eval and --calibrate");
     if ((int8 || fixed) && tables[s->table] == 4)
@@ -285,6 +330,11 @@ static int quantize_take(const command *c, quantize_settings *s) {
     s->to.percentile = (float)s->percentile;
     s->to.data_always = s->external;
     s->to.call.log = &warnings;
+    if (!s->pool && (s->pooled.pooling || s->pooled.dim || s->no_normalize))
+        return usage(c, "--pooling, --dim and --no-normalize go with --pool");
+    s->pooled.pool = s->pool;
+    s->pooled.normalize = s->no_normalize ? PITH_CHOICE_NO : PITH_CHOICE_MODEL;
+    s->pooled.call.log = &warnings;
     return -1;
 }
 
@@ -292,7 +342,8 @@ static int quantize_run(int argc, char **argv) {
     const command *c = &command_quantize;
     quantize_settings s = { .rows = -1,
                             .from = PITH_SOURCE_OPTIONS_INIT,
-                            .to = PITH_QUANTIZE_MODEL_OPTIONS_INIT };
+                            .to = PITH_QUANTIZE_MODEL_OPTIONS_INIT,
+                            .pooled = PITH_EXPORT_OPTIONS_INIT };
     string_list rest = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &rest);
     if (code < 0) code = take_model(c, &s.model, &rest);
@@ -332,6 +383,11 @@ static const option options[] = {
     AT(card, card.wanted),
     AT(model_file, from.model_file),
     AT(route, from.route),
+    OPTION_SECTION("pooling"),
+    AT(pool, pool),
+    AT(pooling_export, pooled.pooling),
+    AT(dim_export, pooled.dim),
+    AT(no_normalize, no_normalize),
     OPTION_SECTION("messages"),
     AT(json_export, json),
     AT(quiet_export, quiet),
@@ -344,13 +400,14 @@ static const example examples[] = {
       "in less time, but farther from the model" },
     { "pith quantize -m bge-small-en-v1.5 --scheme q4 -o bge-q4/ --eval texts.txt",
       "how near its vectors are" },
+    { "pith quantize --pool -o minilm_int8/", "one vector per text, and the tokenizer beside it" },
     { "pith quantize --scheme q4 --calibrate corpus.txt -o q4.onnx",
       "nearer to the model, in some seconds more" },
     { "pith quantize --scheme static --calibrate corpus.txt -o static.onnx",
       "ranges of inputs that the texts bring" },
     { "pith quantize --scheme q4 --calibrate corpus.txt --eval texts.txt --target 0.01 -o q4.onnx",
       "as many weights in f32 as that takes" },
-    { "pith quantize model.onnx --scheme q4 --block 64 --table 4 --keep pooler -o small.onnx",
+    { "pith quantize model.onnx --scheme q4 --block 64 --table 4 --keep-f32 pooler -o small.onnx",
       NULL },
     { NULL, NULL },
 };

@@ -262,7 +262,7 @@ static const option options[] = {
 static const example examples[] = {
     { "pith rerank -m ms-marco-MiniLM-L6-v2 --query \"capital of France\" passages.txt",
       "{\"index\": 0, \"score\": 8.61}" },
-    { "pith rerank -m bge-reranker-base -q \"a cat\" -k 3 --return-documents lines.txt",
+    { "pith rerank -m bge-reranker-base --query \"a cat\" -k 3 --return-documents lines.txt",
       "the three best lines" },
     { "pith rerank -m bge-reranker-base questions.jsonl",
       "lines with \"query\" and \"documents\"" },

@@ -357,7 +357,7 @@ static int train_compare(relational_run *run, const command *c, const train_sett
     if (code) return code;
     if (isnan(least))
         return s->model == TRAIN_AUTO
-                   ? fail(c, "--model auto: the task has no validation rows to choose by")
+                   ? fail(c, "--predictor auto: the task has no validation rows to choose by")
                    : EXIT_DONE;
     json_t *losses =
         json_pack("{s:s, s:f}", "loss", numbers ? "mae" : "logloss", "transformer", least);
@@ -421,7 +421,7 @@ static int train_run(int argc, char **argv) {
     if (!s.task || !s.output)
         return usage(c, "give the task with --task and the directory of the run with -o");
     if (s.model == TRAIN_AUTO && !s.compare)
-        return usage(c, "--model auto compares; leave --no-compare out");
+        return usage(c, "--predictor auto compares; leave --no-compare out");
     json_t *tasks = train_tasks(s.task, rest.count);
     const size_t named = json_array_size(tasks);
     json_decref(tasks);
@@ -464,7 +464,7 @@ static const example examples[] = {
     { "pith train shop.rdb --task returned -o quick --steps 300", NULL },
     { "pith train shop.rdb --task returned -o run --early-stopping 800",
       "ends when 800 steps have found none better" },
-    { "pith train shop.rdb --task returned -o run --model auto",
+    { "pith train shop.rdb --task returned -o run --predictor auto",
       "or trees or a mean, if they do better" },
     { "pith train a.rdb b.rdb c.rdb --task label -o base",
       "one model, which learns from all in turns" },

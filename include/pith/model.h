@@ -112,7 +112,8 @@ typedef struct pith_open_options {
  *   - the name of a model in the model cache: $PITH_CACHE, else $XDG_CACHE_HOME/pith, else
  *     ~/.cache/pith; or in the cache of Hugging Face's tools: $HF_HUB_CACHE, else $HF_HOME/hub,
  *     else $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub. The network is never
- *     used.
+ *     used. Capitals do not matter, the organisation may be left out if no other model has the rest
+ *     of the name, and short names such as "minilm" stand for the full ones.
  * The files stay mapped until pith_model_close. They must not be truncated before that, unless
  * PITH_OPEN_COPY is set. On success the caller owns *model. */
 PITH_API pith_status pith_model_open(pith_model **model, const char *path,

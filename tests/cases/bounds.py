@@ -188,7 +188,7 @@ class Libraries(Command):
     def test_other_verbs(self):
         (self.dir / "away/libcurl.so.4").write_bytes(b"no library")
         env = {**os.environ, "LD_LIBRARY_PATH": "/nowhere:"}
-        for verb, arguments in (("pull", ("all-MiniLM-L6-v2",)), ("info", ())):
+        for verb, arguments in (("pull", ("some/other-model",)), ("info", ())):
             result = subprocess.run([PITH, verb, *arguments], cwd=self.dir / "away", capture_output=True, text=True, env=env, check=False)
             self.assertIn("LD_LIBRARY_PATH", result.stderr + result.stdout, verb)
 

@@ -152,9 +152,9 @@ class Config(Command):
         docs.write_text("a cat\nhello world\n")
         forms = CASES / "reranker-label-count"
         plain = self.changed(forms / "two-labels", drop=["num_labels"], id2label={"0": "LABEL_0"})
-        right = self.rows("-m", plain, "-q", "a cat", docs, verb="rerank")
+        right = self.rows("-m", plain, "--query", "a cat", docs, verb="rerank")
         for form in "two-labels", "no-architectures":
-            self.assertEqual(self.rows("-m", forms / form, "-q", "a cat", docs, verb="rerank"), right)
+            self.assertEqual(self.rows("-m", forms / form, "--query", "a cat", docs, verb="rerank"), right)
 
 
 if __name__ == "__main__":

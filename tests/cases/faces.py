@@ -33,7 +33,7 @@ class AnySize(Faces):
     def test_large(self):
         """12 megapixels with a face of 700 pixels, found by default as at 640x640."""
         picture = CASES / "detect-large/phone2.jpg"
-        (found,), (scaled,) = self.faces(picture), self.faces(picture, "--size", "640x640")
+        (found,), (scaled,) = self.faces(picture), self.faces(picture, "--detect-size", "640x640")
         self.assertEqual((len(found), len(scaled)), (1, 1))
         self.assertGreater(iou(np.array(found[0]["box"]), np.array(scaled[0]["box"])), 0.8)
         result = self.run_pith("-o", "out", picture, verb="crop")
@@ -54,7 +54,7 @@ class AnySize(Faces):
 
     def test_original(self):
         """A picture in its own size only: the face of 700 pixels is too large for that."""
-        self.assertEqual(self.faces(CASES / "detect-large/phone2.jpg", "--size", "original"), [[]])
+        self.assertEqual(self.faces(CASES / "detect-large/phone2.jpg", "--detect-size", "original"), [[]])
         result = self.run_pith("-o", "out", "--detect-size", "original", CASES / "detect-large/phone2.jpg", verb="crop")
         self.assertIn(b"0 crops of 1 pictures", result.stderr)
 
@@ -75,7 +75,7 @@ class AnySize(Faces):
 
 class Names(Faces):
     def crop(self, *arguments):
-        result = self.run_pith("-o", "out", "--list", "list.csv", *arguments, verb="crop")
+        result = self.run_pith("-o", "out", "--report", "list.csv", *arguments, verb="crop")
         self.assertEqual(result.returncode, 0, result.stderr)
         with open(self.dir / "list.csv", newline="") as file:
             return list(csv.DictReader(file)), self.files("out")

@@ -172,7 +172,7 @@ class Modules(Command):
         for case in json.loads((CASES / "cross-encoder/expected.json").read_text()):
             with self.subTest(case["name"]):
                 folder = self.cross_encoder(case["name"], case["files"])
-                said = self.run_pith("-m", folder, "-q", "a cat", "documents", verb="rerank")
+                said = self.run_pith("-m", folder, "--query", "a cat", "documents", verb="rerank")
                 self.assertEqual(said.returncode, 0, said.stderr.decode())
                 rows = [json.loads(line) for line in said.stdout.splitlines()]
                 scores = {row["index"]: row["score"] for row in rows}
@@ -193,7 +193,7 @@ class Modules(Command):
                                   "type": "sentence_transformers.base.modules.transformer.Transformer"}],
                 "sentence_bert_config.json": {"transformer_task": "sequence-classification"}}}.items():
             folder = self.cross_encoder("refused-" + file, files)
-            self.bad(1, "-m", folder, "-q", "a", stdin=b"b\n", verb="rerank", says=(file + ": ", "activation.Tanh"))
+            self.bad(1, "-m", folder, "--query", "a", stdin=b"b\n", verb="rerank", says=(file + ": ", "activation.Tanh"))
 
     def test_every_module_is_known(self):
         """Each class that the pinned sentence-transformers has is a line of modules.def: it is run, or refused by name."""

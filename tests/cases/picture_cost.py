@@ -21,7 +21,7 @@ class Hostile(Command):
         def bounds():
             resource.setrlimit(resource.RLIMIT_CPU, (SECONDS * max(1, len(pictures)),) * 2)
         with open(self.dir / "told", "w+b") as told:
-            child = subprocess.Popen([PITH, "detect", "-m", YUNET, "--size", "640x640", "--json", *pictures], cwd=self.dir,
+            child = subprocess.Popen([PITH, "detect", "-m", YUNET, "--detect-size", "640x640", "--json", *pictures], cwd=self.dir,
                                      stdout=subprocess.DEVNULL, stderr=told, preexec_fn=bounds)
             _, state, used = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(state)

@@ -157,7 +157,7 @@ class Details(Command):
     def test_level_alpha(self):
         """Turned crops have alpha between that of their neighbours."""
         (self.dir / "a.png").write_bytes(png(np.dstack([self.face, np.full((128, 128), 200, np.uint8)])))
-        result = self.run_pith("-m", YUNET, "-o", "out", "--level", "--face-height", "100", "a.png")
+        result = self.run_pith("-m", YUNET, "-o", "out", "--upright", "--face-height", "100", "a.png")
         self.assertEqual(result.returncode, 0, result.stderr)
         got = read_png((self.dir / "out/a_1.png").read_bytes())
         self.assertEqual(set(np.unique(got[100:400, 100:400, 3])), {200})

@@ -35,7 +35,7 @@ class Tables(Command):
         return json.loads(self.good(name, "--json", verb="inspect"))
 
     def trained(self, data, place, task, *words):
-        compare = () if "--model" in words or "--compare" in words else ("--no-compare",)
+        compare = () if "--predictor" in words or "--compare" in words else ("--no-compare",)
         result = self.run_pith(data, "--task", task, "-o", place, *words, *compare, verb="train")
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stderr.decode()
@@ -125,7 +125,7 @@ class Events(Tables):
         subprocess.run([sys.executable, case / "make.py"], cwd=cls.place, check=True)
         subprocess.run([PITH, "preprocess", "src", "--schema", cls.schema, "-o", "t.rdb"], cwd=cls.place, check=True)
         cls.told_by = {}
-        for name, words in (("run", ()), ("chosen", ("--model", "auto"))):
+        for name, words in (("run", ()), ("chosen", ("--predictor", "auto"))):
             if words:
                 shutil.copytree(cls.place / "run", cls.place / name)  # is trained: what answers is chosen
             done = subprocess.run([PITH, "train", "t.rdb", "--task", "yes", "-o", name, *words], cwd=cls.place, check=True, capture_output=True)
@@ -264,7 +264,7 @@ class NewRows(Events):
             self.make(place, f"{place}.rdb")
         keys = [str(k) for k in range(900, 1500, 50)]
         for task in ("amount", "kind", "place"):
-            for words in (("--steps", "3"), ("--steps", "3", "--model", "auto")):
+            for words in (("--steps", "3"), ("--steps", "3", "--predictor", "auto")):
                 run = task + words[-1]
                 self.trained("old.rdb", run, task, *words)
                 self.assertEqual(self.asked(run, keys, "--database", "new.rdb"), self.asked(run, keys))

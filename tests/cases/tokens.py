@@ -51,7 +51,7 @@ class Truncation(Tokens):
     def test_side_of_scores(self):
         """A pair keeps its ends, and so a text with another beginning has the same score."""
         folder = CASES / "truncation-side"
-        scores = [self.rows("-m", folder, "-q", "w5", verb="rerank", stdin=f"{text}\n".encode())[0]["score"]
+        scores = [self.rows("-m", folder, "--query", "w5", verb="rerank", stdin=f"{text}\n".encode())[0]["score"]
                   for text in (self.words, f"w4 {self.words}", self.words + " w4")]
         self.assertEqual(scores[0], scores[1])
         self.assertNotEqual(scores[0], scores[2])
@@ -99,9 +99,9 @@ class Settings(Tokens):
                 self.assertEqual(self.ids(copy, "x <a> <B>"), [2, 28, 89, 90, 3])
 
     def test_types(self):
-        score = self.rows("-m", CASES / "types-not-fed", "-q", "hello", verb="rerank", stdin=b"world\n")[0]["score"]
+        score = self.rows("-m", CASES / "types-not-fed", "--query", "hello", verb="rerank", stdin=b"world\n")[0]["score"]
         self.assertAlmostEqual(score, 0.570455, delta=1e-6)
-        rows = self.rows("-m", CASES / "rerank-tokenizersbackend-types/model", "-q", "the cat", verb="rerank",
+        rows = self.rows("-m", CASES / "rerank-tokenizersbackend-types/model", "--query", "the cat", verb="rerank",
                          stdin=b"the cat sat on the mat\na dog\n")
         for row, right in zip(rows, (0.6074, 0.7479), strict=True):
             self.assertAlmostEqual(row["score"], right, delta=1e-4)
@@ -110,7 +110,7 @@ class Settings(Tokens):
         """model_input_names and a class with types feed them."""
         folder = self.copy("types-not-fed")
         self.settings(folder, drop=["model_input_names"])
-        fed = self.rows("-m", folder, "-q", "hello", verb="rerank", stdin=b"world\n")[0]["score"]
+        fed = self.rows("-m", folder, "--query", "hello", verb="rerank", stdin=b"world\n")[0]["score"]
         self.assertAlmostEqual(fed, 0.601413, delta=1e-6)
 
     def test_split_special_tokens(self):
@@ -132,7 +132,7 @@ class Settings(Tokens):
             with self.subTest(name=name):
                 self.assertEqual(self.run_pith(CASES / name, "-o", "m.pith", verb="compile").returncode, 0)
                 self.assertEqual(self.ids("m.pith", text), self.ids(CASES / name, text))
-                both = [self.rows("-m", m, "-q", "hello", verb="rerank", stdin=f"{text}\n".encode()) for m in ("m.pith", CASES / name)]
+                both = [self.rows("-m", m, "--query", "hello", verb="rerank", stdin=f"{text}\n".encode()) for m in ("m.pith", CASES / name)]
                 self.assertEqual(*both)
 
 

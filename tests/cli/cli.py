@@ -37,7 +37,7 @@ class Verbs(Command):
 
 class General(Verbs):
     def test_help(self):
-        listed = self.good("--help").decode()
+        listed = self.good("--help", "all").decode()
         for name in VERBS:
             self.assertIn(f"\n  {name} ", listed)
             shown = self.good(name, "--help").decode()
@@ -296,7 +296,7 @@ class Tokenize(Verbs):
 
     def test_tables(self):
         """Models that are tables of vectors get no special tokens, and Model2Vec leaves unknown words out: the vectors are
-        means of just these rows. --raw shows what tokenizer.json alone gives."""
+        means of just these rows. --file-settings shows what tokenizer.json alone gives."""
         data, text = SOURCE / "tests/data/modules", "the cat sat ☃ on the mat".encode()
         for name, ids in (("static", [10, 6, 8, 1, 9, 10, 11]), ("model2vec", [10, 6, 8, 9, 10, 11])):
             model = data / name
@@ -305,7 +305,7 @@ class Tokenize(Verbs):
             self.assertEqual((full["ids"], full["special"], len(full["offsets"])), (ids, [0] * len(ids), len(ids)))
             self.assertEqual(full["tokens"][-1], "mat")
             self.assertEqual(full["offsets"][-1], [len(text) - 3, len(text)])
-            self.assertEqual(json.loads(self.good("tokenize", "-m", model, "--raw", stdin=text)), [2, 10, 6, 8, 1, 9, 10, 11, 3])
+            self.assertEqual(json.loads(self.good("tokenize", "-m", model, "--file-settings", stdin=text)), [2, 10, 6, 8, 1, 9, 10, 11, 3])
             rows = [np.array(json.loads(line)) for line in
                     self.good("embed", "-m", model, "--no-normalize", stdin=b"the\ncat\nsat\n\xe2\x98\x83\non\nmat\n").splitlines()]
             table = dict(zip([10, 6, 8, 1, 9, 11], rows))
@@ -355,7 +355,7 @@ class Tokenize(Verbs):
         self.assertEqual(counts, [256, 602, 9])
         lone = SOURCE / "tests/data/minilm/tokenizer.json"
         self.assertEqual(self.good("tokenize", "-m", lone, stdin=b"a cat"), b"[101,1037,4937,102]\n")
-        self.assertEqual(len(json.loads(self.good("tokenize", "-m", lone, "--raw", stdin=b"a cat"))), 128)
+        self.assertEqual(len(json.loads(self.good("tokenize", "-m", lone, "--file-settings", stdin=b"a cat"))), 128)
         self.bad(1, "tokenize", "-m", self.dir, stdin=b"x", says="tokenizer.json")
 
 
@@ -754,7 +754,7 @@ class Models(Verbs):
                                        "peak_flop_per_second", "peak_fraction"})
         self.assertEqual((result["workload"], result["threads"], result["texts"], result["tokens"]), ("texts", 1, 2, 11))
         self.assertIn("Linear", {e["name"] for e in json.loads((self.dir / "t.json").read_text())["traceEvents"]})
-        text = self.good("bench", "--rounds", "1", "--tokens", "100", "--workload", "query", "--workload", "short", "-t", "1").decode()
+        text = self.good("bench", "--rounds", "1", "--token-count", "100", "--workload", "query", "--workload", "short", "-t", "1").decode()
         for word in ("opening", "memory", "query", "short", "p99", "% peak"):
             self.assertIn(word, text)
         self.assertNotIn("mixed", text)

@@ -66,7 +66,7 @@ class Parity(Detect):
         outputs = [dict(zip(names, session.run(None, {"input": network_input(p)}))) for p in made]
         for threshold, overlap, rule in ((0.9, 0.3, "root"), (0.6, 0.5, "root"), (0.5, 0.3, "product")):
             lines = self.lines(*paths, "--score-threshold", threshold, "--nms-threshold", overlap, "--score", rule,
-                               "--size", "original")
+                               "--detect-size", "original")
             self.assertEqual([line["file"] for line in lines], [str(p) for p in paths])
             for i, (line, picture) in enumerate(zip(lines, made)):
                 self.assertEqual((line["height"], line["width"]), picture.shape[:2])
@@ -81,7 +81,7 @@ class Parity(Detect):
     def test_opencv(self):
         stored = json.loads((FACES / "opencv.json").read_text())
         _, paths = self.write(len(stored))
-        lines = self.lines(*paths, "--score-threshold", 0.6, "--size", "original")
+        lines = self.lines(*paths, "--score-threshold", 0.6, "--detect-size", "original")
         for line, wanted in zip(lines, stored, strict=True):
             faults, _, left_out = differences(rows_of(line), np.array(wanted).reshape(-1, 15), 0.6)
             self.assertEqual((faults, left_out), ([], 0))
@@ -159,7 +159,7 @@ class Mtcnn(Detect):
 
     def test_settings(self):
         """A scaled picture has its face at the same place; a higher threshold leaves faces out; one model file is refused."""
-        (plain,), (scaled,) = self.lines(self.face), self.lines(self.face, "--size", "200")
+        (plain,), (scaled,) = self.lines(self.face), self.lines(self.face, "--detect-size", "200")
         self.assertEqual((len(plain["faces"]), len(scaled["faces"])), (1, 1))
         self.assertGreater(iou(*(np.array(line["faces"][0]["box"]) for line in (plain, scaled))), 0.8)
         self.assertEqual(self.lines(self.face, "--score-threshold", "1")[0]["faces"], [])
@@ -216,7 +216,7 @@ class Options(Detect):
         picture = read_png(FACES / "face_2.png")
         large = picture.repeat(8, 0).repeat(8, 1)[:, :900]
         write_ppm(self.dir / "large.ppm", large)
-        (line,) = self.lines("large.ppm", "--size", "256", "--score-threshold", "0.6")
+        (line,) = self.lines("large.ppm", "--detect-size", "256", "--score-threshold", "0.6")
         small = np.zeros((256, 256, 3), np.uint8)
         small[:, :225] = large[2::4, 2::4][:256, :225]
         write_ppm(self.dir / "small.ppm", small)
@@ -230,28 +230,28 @@ class Options(Detect):
         for i, frame in enumerate(frames):
             write_ppm(self.dir / f"{i}.ppm", frame)
         data = b"".join(f.tobytes() for f in frames)
-        lines = self.lines("--raw", "256x256", "--score-threshold", "0.5", stdin=data)
+        lines = self.lines("--raw-video", "256x256", "--score-threshold", "0.5", stdin=data)
         self.assertEqual([line.pop("file") for line in lines], ["frame:0", "frame:1", "frame:2"])
         files = self.lines(*[f"{i}.ppm" for i in range(3)], "--score-threshold", "0.5")
         self.assertEqual(lines, [{k: v for k, v in line.items() if k != "file"} for line in files])
         self.assertGreater(sum(len(line["faces"]) for line in lines), 1)
-        result = self.bad(1, "--raw", "256x256", "--json", stdin=data[:-5], says=("196603 bytes", "has 196608"))
+        result = self.bad(1, "--raw-video", "256x256", "--json", stdin=data[:-5], says=("196603 bytes", "has 196608"))
         self.assertEqual(len(result.stdout.splitlines()), 2)
-        self.bad(2, "--raw", "256x256", self.face, says="nothing else")
-        self.bad(2, "--raw", "256", "--annotate", "x", says="nothing else")
+        self.bad(2, "--raw-video", "256x256", self.face, says="nothing else")
+        self.bad(2, "--raw-video", "256", "--annotate", "x", says="nothing else")
 
     def test_thresholds(self):
         _, paths = self.write(20)
         few = sum(len(line["faces"]) for line in self.lines(*paths))
         more = sum(len(line["faces"]) for line in self.lines(*paths, "--score-threshold", "0.5"))
         all_of_them = sum(len(line["faces"]) for line in self.lines(*paths, "--score-threshold", "0.5", "--nms-threshold", "1"))
-        one = self.lines(*paths, "--score-threshold", "0", "--top-k", "1")
+        one = self.lines(*paths, "--score-threshold", "0", "--candidates", "1")
         self.assertTrue(0 < few < more < all_of_them)
         self.assertEqual({len(line["faces"]) for line in one}, {1})
 
     def test_wrong_usage(self):
         self.bad(2, says="give it pictures")
-        for arguments, says in ((("--size", "0x5"), "WIDTHxHEIGHT"), (("--size", "wide"), "WIDTHxHEIGHT"),
+        for arguments, says in ((("--detect-size", "0x5"), "WIDTHxHEIGHT"), (("--detect-size", "wide"), "WIDTHxHEIGHT"),
                                 (("--score-threshold", "1.5"), "from 0 to 1"), (("--json", "--format", "csv"), "do not go together")):
             self.bad(2, *arguments, self.face, says=says)
         self.bad(1, "-m", SOURCE / "tests/data/models/bert-base-script17-sdpa/model.onnx", self.face, says="no detector that is known")
@@ -312,7 +312,7 @@ class Crop(Detect):
                 (("--size", "200x300", "--face-height", "80"), (200, 300), 80, (x + w / 2, y + h / 2), (0.5, 0.5)),
                 (("--position", "thirds", "--size", "300x300"), (300, 300), 60, eyes, (0.5, 1 / 3)),
                 (("--right", "10", "--down", "-20"), (512, 512), 60, (x + w / 2, y + h / 2), (0.6, 0.3)),
-                (("--preset", "avatar"), (256, 256), 70, (x + w / 2, y + h / 2), (0.5, 0.5))):
+                (("--framing", "avatar"), (256, 256), 70, (x + w / 2, y + h / 2), (0.5, 0.5))):
             self.crop("-o", "out", "--format", "png", *arguments, "p.ppm")
             crop = read_png(self.dir / "out/p_1.png")
             self.assertEqual(crop.shape, (size[1], size[0], 3))
@@ -331,7 +331,7 @@ class Crop(Detect):
         (x, y, w, h), (right, left) = face["box"], np.array(face["landmarks"][:2])
         angle = np.arctan2(*(left - right)[::-1])
         self.assertGreater(abs(angle), 0.1)
-        self.crop("-o", "out", "--format", "png", "--level", "--size", "256", "p.ppm")
+        self.crop("-o", "out", "--format", "png", "--upright", "--size", "256", "p.ppm")
         crop = read_png(self.dir / "out/p_1.png").astype(int)
         off = (np.arange(256) + 0.5 - 128) * (h * 100 / 60) / 256
         u, v = np.meshgrid(off, off)
@@ -355,7 +355,7 @@ class Crop(Detect):
         (self.dir / "in/a.jpg").write_bytes(self.face.read_bytes())
         (self.dir / "in/below, too/b.png").write_bytes((FACES / "face_3.png").read_bytes())
         (self.dir / "in/cut.jpg").write_bytes(self.face.read_bytes()[:5000])
-        self.bad(1, "-o", "out", "in", "--list", "crops.csv", says=("cut.jpg", "2 crops of 3 pictures"))
+        self.bad(1, "-o", "out", "in", "--report", "crops.csv", says=("cut.jpg", "2 crops of 3 pictures"))
         self.assertEqual((self.dir / "out/a_1.jpg").read_bytes()[:3], b"\xff\xd8\xff")
         rows = list(csv.reader((self.dir / "crops.csv").read_text().splitlines()))
         self.assertEqual([r[:2] for r in rows], [["file", "crop"], ["in/a.jpg", "a_1.jpg"], ["in/below, too/b.png", "below, too/b_1.png"]])
@@ -413,7 +413,7 @@ class Map(Detect):
         self.options = ()
         said = self.good_crop("-o", "given", *self.table(("h", "other", "file", "name", "x", "y", "w"),
                               (box[3], "-", "p.ppm", "a, b/\"one\".png", *box[:3]),
-                              (50, "-", "p.ppm", "two.webp", 10, 20, 40.5)), "--list", "list.csv")
+                              (50, "-", "p.ppm", "two.webp", 10, 20, 40.5)), "--report", "list.csv")
         self.assertIn("2 crops of 2 pictures", said)
         self.assertTrue((read_png(self.dir / 'given/a, b/"one".png') == read_png(self.dir / "found/1p.png")).all())
         self.assertEqual((self.dir / "given/two.webp").read_bytes()[8:12], b"WEBP")
@@ -600,7 +600,7 @@ class Malformed(Detect):
         self.assertEqual(lines, self.lines(self.face, self.face))
         self.bad(1, "-m", "malformed.onnx", "--strict-shapes", self.face, says="'419' is declared as")
         self.bad(1, "--strict-shapes", self.face, says="input 'input' is declared as [1, 3, 640, 640] but is [1, 3, 320, 320]")
-        self.good("--strict-shapes", "--size", "640", self.face)
+        self.good("--strict-shapes", "--detect-size", "640", self.face)
 
 
 if __name__ == "__main__":

@@ -256,8 +256,8 @@ class Effects(Options):
         self.assertEqual(json.loads(shown)["statistics"]["tokens"], 3)
 
     def test_max_length_of_rerank(self):
-        self.bad(1, "-m", CROSS, "--max-length", "2", "-q", "a", stdin=b"b\n", verb="rerank", says="the tokenizer alone adds 3")
-        shown = self.run_pith("-m", CROSS, "--max-length", "6", "-q", "a b c d", "--stats", stdin=b"a b c d\n", verb="rerank").stderr
+        self.bad(1, "-m", CROSS, "--max-length", "2", "--query", "a", stdin=b"b\n", verb="rerank", says="the tokenizer alone adds 3")
+        shown = self.run_pith("-m", CROSS, "--max-length", "6", "--query", "a b c d", "--stats", stdin=b"a b c d\n", verb="rerank").stderr
         self.assertEqual(json.loads(shown)["statistics"]["tokens"], 6)
 
     def test_max_length_of_bench(self):
@@ -328,10 +328,10 @@ class OfOneCommand(Options):
         return json.loads(self.good("--json", "--rounds", "1", *arguments, verb="bench"))["results"]
 
     def test_texts_of_bench(self):
-        self.bad(1, "--rounds", "1", "--tokens", "1", "-t", "1", "--texts", "missing.txt", verb="bench", says="missing.txt")
+        self.bad(1, "--rounds", "1", "--token-count", "1", "-t", "1", "--texts", "missing.txt", verb="bench", says="missing.txt")
 
     def test_tokens_of_bench(self):
-        few, more = (self.bench("--workload", "mixed", "-t", "1", "--tokens", n)[0]["tokens"] for n in ("100", "1000"))
+        few, more = (self.bench("--workload", "mixed", "-t", "1", "--token-count", n)[0]["tokens"] for n in ("100", "1000"))
         self.assertLess(few, 200)
         self.assertGreater(more, 900)
 
@@ -340,7 +340,7 @@ class OfOneCommand(Options):
         self.assertEqual([result["threads"] for result in found], [3, 1])
 
     def test_chunks_of_bench(self):
-        found = self.bench("--workload", "short", "--count", "70", "--chunk", "16", "--chunk", "64", "-t", "1")
+        found = self.bench("--workload", "short", "--text-count", "70", "--chunk", "16", "--chunk", "64", "-t", "1")
         self.assertEqual([(result["texts"], result["chunk"]) for result in found], [(70, 16), (70, 64)])
         self.bad(2, "--chunk", "0", verb="bench", says="--chunk takes a number from 1")
 
@@ -376,7 +376,7 @@ class OfOneCommand(Options):
 
     def test_instruction(self):
         model = DATA / "tasks/judge-qwen3"
-        scores = [self.good("-m", model, "-q", "a", *more, stdin=b"b c\n", verb="rerank") for more in ((), ("--instruction", "x y z"))]
+        scores = [self.good("-m", model, "--query", "a", *more, stdin=b"b c\n", verb="rerank") for more in ((), ("--instruction", "x y z"))]
         self.assertNotEqual(*scores)
 
     def test_cut(self):
@@ -528,8 +528,8 @@ class Tables(Options):
 
     def trained(self, place, *arguments, config='{"batch": 4, "cells": 60, "width": 8}', task="returned"):
         self.write("model.json", config)
-        compare = () if "--model" in arguments or "--compare" in arguments else ("--no-compare",)
-        result = self.run_pith(self.shop / "shop.rdb", "--task", task, "-o", place, "--config", "model.json", *arguments, *compare, verb="train")
+        compare = () if "--predictor" in arguments or "--compare" in arguments else ("--no-compare",)
+        result = self.run_pith(self.shop / "shop.rdb", "--task", task, "-o", place, "--hyperparameters", "model.json", *arguments, *compare, verb="train")
         self.assertEqual(result.returncode, 0, result.stderr)
         log = [json.loads(line) for line in (self.dir / place / "log.jsonl").read_text().splitlines()]
         return log, (self.dir / place / "model.bin").read_bytes()
@@ -578,7 +578,7 @@ class Tables(Options):
         self.assertNotIn(base[-400:-8], self.trained("more", "--from", self.dir / "base/model.bin", "--steps", "1")[1])
         for shape in ('{"dim": 64}', '{"heads": 1}'):
             self.write("wide.json", shape)
-            self.bad(1, self.shop / "shop.rdb", "--task", "returned", "--from", "base", "--config", "wide.json", "-o", "x", verb="train",
+            self.bad(1, self.shop / "shop.rdb", "--task", "returned", "--from", "base", "--hyperparameters", "wide.json", "-o", "x", verb="train",
                      says="must be the same")
             self.assertFalse((self.dir / "x").exists())
         self.bad(1, self.shop / "shop.rdb", "--task", "returned", "--from", "keys", "-o", "x", verb="train", says="No such file")
@@ -588,7 +588,7 @@ class Tables(Options):
         both = [self.shop / "shop.rdb", self.dir / "twin.rdb"]
         self.write("model.json", '{"batch": 8, "cells": 60, "width": 8, "steps": 60}')
         for place, threads in (("one", "1"), ("two", "2")):
-            result = self.run_pith(*both, "--task", "returned", "--config", "model.json", "--threads", threads, "-o", place, "--save-every", "7",
+            result = self.run_pith(*both, "--task", "returned", "--hyperparameters", "model.json", "--threads", threads, "-o", place, "--save-every", "7",
                                    "--no-compare", verb="train")
             self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual((self.dir / "one/model.bin").read_bytes(), (self.dir / "two/model.bin").read_bytes())
@@ -613,7 +613,7 @@ class Tables(Options):
         self.assertAlmostEqual(asked, losses[best], 5)
         self.assertNotAlmostEqual(asked, losses[best + 8], 5)
         self.assertEqual(self.trained("run", *words), (log, model))
-        self.bad(1, self.shop / "shop.rdb", "--task", "returned", "-o", "run", "--config", "model.json", "--steps", "400", verb="train",
+        self.bad(1, self.shop / "shop.rdb", "--task", "returned", "-o", "run", "--hyperparameters", "model.json", "--steps", "400", verb="train",
                  says="another database")
         (self.dir / "cut").mkdir()
         for name in ("run.json", "best.bin", "log.jsonl"):
@@ -637,12 +637,12 @@ class Tables(Options):
         best = min((name for name in losses if name != "loss"), key=losses.get)
         self.assertNotEqual(best, "transformer")  # after two steps
         for words in (("eval", "run"), ("predict", "run", "--rows", "-"), ("train", self.shop / "shop.rdb", "--task", "returned", "-o", "run",
-                                                                         "--config", "model.json", "--steps", "2")):
+                                                                         "--hyperparameters", "model.json", "--steps", "2")):
             said = self.run_pith(*words[1:], verb=words[0], stdin=b"7\n").stderr.decode()
             self.assertIn(f"'{best}' does better than the model", said)
             self.assertEqual(said.count("\n"), 1)
-        result = self.run_pith(self.shop / "shop.rdb", "--task", "returned", "-o", "run", "--config", "model.json", "--steps", "2",
-                               "--model", "auto", verb="train")
+        result = self.run_pith(self.shop / "shop.rdb", "--task", "returned", "-o", "run", "--hyperparameters", "model.json", "--steps", "2",
+                               "--predictor", "auto", verb="train")
         self.assertIn(f"'{best}' answers", result.stderr.decode())
         self.assertEqual(json.loads((self.dir / "run/run.json").read_text())["answers"], best)
         told = json.loads(self.good("run", "--split", "validation", "--json", verb="eval"))
@@ -654,7 +654,7 @@ class Tables(Options):
         self.bad(1, "run", "-o", "x.onnx", verb="export", says=("transformer", best))
         (self.dir / "run/baseline.bin").write_bytes((self.dir / "run/baseline.bin").read_bytes()[:-9])
         self.bad(1, "run", verb="eval", says="baseline.bin")
-        self.bad(2, self.shop / "shop.rdb", "--task", "returned", "-o", "x", "--model", "auto", "--no-compare", verb="train", says="--no-compare")
+        self.bad(2, self.shop / "shop.rdb", "--task", "returned", "-o", "x", "--predictor", "auto", "--no-compare", verb="train", says="--no-compare")
 
     def test_database(self):
         """Rows of another database, or of a source with the schema of the run."""
@@ -811,6 +811,26 @@ class Export(Options):
         np.testing.assert_allclose([np.linalg.norm(vectors[n]) for n in ("mean", "cls", "cut")], 1, atol=1e-5)
         self.assertNotAlmostEqual(float(np.linalg.norm(vectors["long"])), 1, places=3)
 
+    def test_pooled_directory(self):
+        """What --pool writes can be embedded with: a directory as it is, a file says what is missing."""
+        for verb, near, more in (("export", 1e-5, ()), ("export", 1e-2, ("--dtype", "f16")), ("quantize", 0.1, ()), ("quantize", 0.1, ("--scheme", "q8"))):
+            for model in ("dense-plain", "chain"):
+                with self.subTest(verb=verb, model=model, more=more):
+                    folder = f"{verb}-{model}-{len(more)}{more[-1] if more else ''}"
+                    said = self.run_pith(DATA / "modules" / model, "--pool", "-o", folder, *more, verb=verb).stderr.decode()
+                    self.assertEqual(said.splitlines()[-1], f"'pith embed -m {folder}' embeds texts with it")
+                    self.assertFalse((self.dir / folder / "modules.json").exists())
+                    outputs = json.loads(self.good(folder, "--json", verb="inspect"))["outputs"]
+                    self.assertEqual([port["name"] for port in outputs], ["sentence_embedding"])
+                    wanted, got = (self.rows("-m", m, stdin=b"a b c\nb\n", verb="embed") for m in (DATA / "modules" / model, folder))
+                    np.testing.assert_allclose(got, wanted, atol=near * float(np.abs(wanted).max()))
+        said = self.run_pith(DATA / "modules/dense-plain", "--pool", "-o", "alone.onnx").stderr.decode()
+        self.assertIn("needs the model's tokenizer beside it: -o DIR/", said.splitlines()[-1])
+        shutil.copy(DATA / "modules/dense-plain/tokenizer.json", self.dir)
+        self.assertNotIn("beside", self.run_pith(DATA / "modules/dense-plain", "--pool", "-f", "-o", "alone.onnx").stderr.decode())
+        self.assertEqual(len(self.rows("-m", "alone.onnx", stdin=b"a b c\n", verb="embed")), 1)
+        self.bad(2, BERT, "-o", "y.onnx", "--dim", "3", verb="quantize", says="go with --pool")
+
     def test_messages(self):
         result = self.run_pith(DATA / "modules/dense-plain", "-o", "x.onnx", "--json")
         self.assertEqual(json.loads(result.stdout)["path"], "x.onnx")
@@ -845,10 +865,10 @@ class Quantize(Options):
         self.bad(2, BERT, "-o", "y.onnx", "--block", "16", says="--scheme q4 or q8")
 
     def test_int8(self):
-        self.differ((), ("--no-rows",), ("--reduce-range",))
-        self.assertEqual(self.made("--rows")[1], self.made()[1])
-        self.bad(2, BERT, "-o", "y.onnx", "--scheme", "q4", "--no-rows", says="--scheme int8")
-        self.assertEqual([self.made(*flags)[0]["kept"] > 0 for flags in ((), ("--keep", "pooler"))], [False, True])
+        self.differ((), ("--no-per-row",), ("--reduce-range",))
+        self.assertEqual(self.made("--per-row")[1], self.made()[1])
+        self.bad(2, BERT, "-o", "y.onnx", "--scheme", "q4", "--no-per-row", says="--scheme int8")
+        self.assertEqual([self.made(*flags)[0]["kept"] > 0 for flags in ((), ("--keep-f32", "pooler"))], [False, True])
 
     def test_tables(self):
         self.differ(("--scheme", "q4"), ("--table", "4"), ("--table", "f32"), ("--table-block", "16"))
@@ -868,11 +888,11 @@ class Quantize(Options):
         self.assertEqual((said["scheme"], said["kept"]), ("static", 0))
         self.assertLess(said["mean_difference"], 0.02)
         self.assertIn(b"QuantizeLinear", made)
-        self.differ(common, ("--ranges", "percentile", "--percentile", "98"), ("--ranges", "entropy"), ("--reduce-range",), model=model)
-        self.assertNotEqual(self.made(*common, "--ranges", "percentile", "--percentile", "98", model=model)[1],
-                            self.made(*common, "--ranges", "percentile", model=model)[1])
+        self.differ(common, ("--range-method", "percentile", "--percentile", "98"), ("--range-method", "entropy"), ("--reduce-range",), model=model)
+        self.assertNotEqual(self.made(*common, "--range-method", "percentile", "--percentile", "98", model=model)[1],
+                            self.made(*common, "--range-method", "percentile", model=model)[1])
         self.bad(2, model, "-o", "y.onnx", "--scheme", "static", says="needs --calibrate")
-        self.bad(2, model, "-o", "y.onnx", "--ranges", "entropy", says="go with --scheme static")
+        self.bad(2, model, "-o", "y.onnx", "--range-method", "entropy", says="go with --scheme static")
         sets, net = self.dir / "sets", BERT
         for i in range(3):
             (sets / str(i)).mkdir(parents=True)
@@ -940,7 +960,7 @@ class Optimize(Quantize):
         self.bad(2, BERT, "-o", "y.onnx", "--fuse", "com.microsoft", "--standard", says="exclude each other")
 
     def test_types(self):
-        self.differ(("--dtype", "f16"), ("--keep", "LayerNormalization"))
+        self.differ(("--dtype", "f16"), ("--keep-f32", "LayerNormalization"))
         for flags, dtype in (((), "float32"), (("--narrow-ports",), "float16")):
             self.made("--dtype", "f16", *flags)
             self.assertEqual({port["dtype"] for port in self.ports("outputs").values()}, {dtype})
@@ -1144,12 +1164,12 @@ class Places(Options):
 
 class Presets(Options):
     def test_values_are_options(self):
-        known = {row["name"]: row for row in ROWS if row["id"] != "preset_crop"}
+        known = {row["name"]: row for row in ROWS}
         names = [name for name, *_ in table.presets()]
         self.assertEqual(known["preset"]["choices"].split("|"), ["none", *names])
         for name, _, values in table.presets():
             for value in values:
-                self.assertIn("anywhere", known[value.split("=")[0]], f"{name}: {value}")
+                self.assertIn("anywhere", known[re.split("<?=", value)[0]], f"{name}: {value}")
 
     def test_each(self):
         for name, _, values in table.presets():
@@ -1160,31 +1180,56 @@ class Presets(Options):
                 said = result.stderr.decode()
                 self.assertTrue("'cuda'" in said if "cuda" in values.get("ep", "") else not said, said)
                 counted = json.loads((self.dir / "stats.json").read_text())["statistics"]
+                found = self.info()["processor"]
+                threads = {"cores": min(found["cores"], found["usable_threads"]), "max": found["hardware_threads"]}
                 if "threads" in values:
-                    self.assertEqual(round(counted["thread_ns"] / counted["busy_ns"]), int(values["threads"]))
-                if "max-batch-size" in values:
-                    self.assertGreaterEqual(counted["windows"], 64 / int(values["max-batch-size"]))
+                    self.assertEqual(round(counted["thread_ns"] / counted["busy_ns"]), threads[values["threads"]])
+                for key in ("max-batch-size", "max-batch-size<"):
+                    self.assertGreaterEqual(counted["windows"], 64 / int(values.get(key, 64)))
                 self.assertEqual((self.dir / "debug_profile.json").exists(), "profile" in values)
                 (self.dir / "debug_profile.json").unlink(missing_ok=True)
 
     def test_debug_refuses_bf16(self):
         self.bad(2, "--preset", "debug", "--precision", "bf16", stdin=b"a\n", says="--deterministic")
 
+    def windows(self, *arguments, **keywords):
+        """How many batches lines.txt was: of 64 texts with the preset gpu."""
+        return self.counted(*arguments, **keywords)["windows"]
+
     def test_place(self):
         """Just below the source that names it."""
-        latency = {"PITH_PRESET": "latency"}  # 2 threads
-        self.assertEqual(self.threads("--preset", "latency"), 2)
-        self.assertEqual(self.threads("--preset", "latency", "-t", "3"), 3)
-        self.assertEqual(self.threads("--preset", "latency", env={"PITH_THREADS": "3"}), 2)
-        self.config(threads=5)
-        self.assertEqual(self.threads(env=latency), 2)
-        self.assertEqual(self.threads(env={**latency, "PITH_THREADS": "3"}), 3)
-        self.assertEqual(self.threads("--preset", "throughput", env=latency), 4)
-        self.assertEqual(self.threads("--preset", "none", env=latency), 5)
-        self.config(threads=5, preset="latency")
-        self.assertEqual(self.threads(), 5)
-        self.config(preset="latency")
-        self.assertEqual(self.threads(), 2)
+        gpu, eight = {"PITH_PRESET": "gpu"}, {"PITH_MAX_BATCH_SIZE": "8"}
+        self.config(max_batch_size=16)
+        self.assertEqual(self.windows(), 4)
+        self.assertEqual(self.windows("--preset", "gpu"), 1)
+        self.assertEqual(self.windows("--preset", "gpu", "--max-batch-size", "32"), 2)
+        self.assertEqual(self.windows("--preset", "gpu", env=eight), 1)
+        self.assertEqual(self.windows(env=gpu), 1)
+        self.assertEqual(self.windows(env={**gpu, **eight}), 8)
+        self.assertEqual(self.windows("--preset", "debug", env=gpu), 4)
+        self.assertEqual(self.windows("--preset", "none", env=gpu), 4)
+        self.config(max_batch_size=16, preset="gpu")
+        self.assertEqual(self.windows(), 4)
+        self.config(preset="memory")
+        self.assertEqual(self.windows(), 8)
+
+    def test_lower_only(self):
+        """The preset memory never raises what is there."""
+        self.config(max_batch_size=4)
+        self.assertEqual(self.windows("--preset", "memory"), 16)
+        self.config(max_batch_size=32)
+        self.assertEqual(self.windows("--preset", "memory"), 8)
+        self.assertEqual(self.windows("--preset", "memory", "--max-batch-size", "32"), 2)
+        usual = {row["name"]: row.get("initial") for row in ROWS}
+        (values,) = (values for name, _, values in table.presets() if name == "memory")
+        for name, value in (v.split("<=") for v in values if "<" in v):
+            if usual[name]:
+                self.assertLess(*(float(text.replace("M", "")) for text in (value, usual[name])), name)
+
+    def test_relative_to_the_machine(self):
+        for name, _, values in table.presets():
+            for value in values:
+                self.assertNotRegex(value, r"^threads<?=\d", f"the preset {name} sets a number of threads")
 
 
 class Info(Options):

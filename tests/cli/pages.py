@@ -23,7 +23,7 @@ def run(*command, **keywords):
 
 def flags(verb):
     """The options that --help shows."""
-    shown = re.findall(r"^  (?:-\w, )?(?:(--[\w-]+), )?(--(?:\[no-\])?[\w-]+)", run(PITH, verb, "--help"), re.M)
+    shown = re.findall(r"^  (?:-\w, )?(?:(--[\w-]+), )?(--(?:\[no-\])?[\w-]+)", run(PITH, verb, "--help", "all"), re.M)
     return [flag for names in shown for name in names if name
             for flag in ([name.replace("[no-]", ""), name.replace("[no-]", "no-")] if "[no-]" in name else [name])]
 
@@ -58,7 +58,7 @@ class Manual(unittest.TestCase):
 class Mentions(unittest.TestCase):
     def test_commands_in_pages(self):
         """Verbs and options that pages and issue templates name are there."""
-        known = {verb: {*flags(verb), "--help"} | set(re.findall(r"^  (-\w), --", run(PITH, verb, "--help"), re.M)) | {"-h"}
+        known = {verb: {*flags(verb), "--help"} | set(re.findall(r"^  (-\w), --", run(PITH, verb, "--help", "all"), re.M)) | {"-h"}
                  for verb in VERBS}
         pages = [*SOURCE.glob("*.md"), *SOURCE.glob("docs/*.md"), *SOURCE.glob(".github/**/*.*"), *SOURCE.glob("examples/*.c")]
         found = 0

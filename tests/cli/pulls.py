@@ -3,6 +3,7 @@
 
 usage: pulls.py PITH SOURCE_DIR [unittest arguments]
 """
+import datetime
 import hashlib
 import json
 import os
@@ -142,7 +143,7 @@ class Good(Pull):
         weights[5] ^= 1
         (self.place / "model.safetensors").write_bytes(weights)
         self.pull(says="0 files")
-        self.pull("--check", says="1 files")
+        self.pull("--verify-files", says="1 files")
         self.assertEqual(self.there(), TAKEN)
 
     def test_choices(self):
@@ -257,6 +258,272 @@ class Good(Pull):
     def test_not_pulled(self):
         self.place.mkdir(parents=True)
         self.pull(code=1, says="was not pulled")
+
+
+class Cached(Pull):
+    """Models in the caches of this machine."""
+
+    BERT = SOURCE / "tests/data/models/bert-base-script17-eager/model.onnx"
+
+    def put(self, name, repository=None, cache="cache/models"):
+        """A model of that name in the cache, pulled from a repository or put there by hand."""
+        folder = self.dir / cache / name
+        folder.mkdir(parents=True)
+        (folder / "model.onnx").write_bytes(self.BERT.read_bytes())
+        if repository:
+            (folder / ".pith-pull.json").write_text(json.dumps({"repository": repository, "commit": COMMIT, "files": {}}))
+        return folder
+
+    def found(self, name, env={}):
+        """The path that a name means; None: there is no such model."""
+        done = pith("inspect", name, "--json", env={**self.env, **env})
+        return Path(json.loads(done.stdout)["path"]) if done.returncode == 0 else done.stderr
+
+    def check(self, there, *names, **keywords):
+        for name in names:
+            with self.subTest(name):
+                found = self.found(name, **keywords)
+                self.assertIsInstance(found, Path, found)
+                self.assertTrue(found.is_relative_to(there), found)
+
+    def missing(self, *names, says=()):
+        for name in names:
+            with self.subTest(name):
+                found = self.found(name)
+                self.assertIsInstance(found, str)
+                for part in (says,) if isinstance(says, str) else says:
+                    self.assertIn(part, found)
+        return found
+
+
+class Names(Cached):
+    """A model is found under every name it has, and not fetched a second time."""
+
+    def test_put_there_by_hand(self):
+        self.check(self.put("all-MiniLM-L6-v2"), "all-MiniLM-L6-v2", "ALL-minilm-l6-V2", "sentence-transformers/all-MiniLM-L6-v2",
+                   "Sentence-Transformers/ALL-MINILM-L6-V2", "minilm", "MiniLM", "all-minilm")
+        self.missing("Xenova/all-MiniLM-L6-v2", "sentence-transformers", "minil", "a/b/minilm", says="no model '")
+
+    def test_with_organisation(self):
+        self.check(self.put("BAAI/bge-small-en-v1.5"), "BAAI/bge-small-en-v1.5", "bge-small-en-v1.5", "BGE-Small-EN-v1.5", "bge-small")
+        self.check(self.put("someone/Own-Model"), "someone/Own-Model", "own-model", "SOMEONE/own-model")
+        self.missing("baai", "someone", "other/own-model", says="no model '")
+
+    def test_pulled_without_organisation(self):
+        there = self.put("small-model", "someone/Small-Model")
+        self.check(there, "small-model", "Small-Model", "someone/small-model")
+        self.missing("other/small-model")
+        self.put("unknown-model")
+        self.missing("someone/unknown-model")
+
+    def test_more_than_one(self):
+        self.put("one/the-model")
+        self.put("two/the-model")
+        self.missing("the-model", says=("more than one model", "one/the-model", "two/the-model"))
+        self.check(self.put("the-model"), "the-model")
+        own = self.put("Xenova/all-MiniLM-L6-v2")
+        self.missing("all-MiniLM-L6-v2")  # the table knows whose this is
+        self.check(own, "xenova/all-minilm-l6-v2")
+
+    def test_other_cache(self):
+        there = self.put("hub/models--sentence-transformers--all-MiniLM-L6-v2/snapshots/abc", cache="hf")
+        hub = {"HF_HUB_CACHE": str(self.dir / "hf/hub")}
+        self.check(there, "sentence-transformers/all-MiniLM-L6-v2", "all-minilm-l6-v2", "minilm", env=hub)
+        self.check(self.put("ALL-MiniLM-l6-v2"), "all-minilm-l6-v2", "minilm", env=hub)
+
+    def test_exact_name_first(self):
+        self.put("Model")
+        self.check(self.put("model"), "model")
+
+    def test_not_fetched_again(self):
+        self.put("all-MiniLM-L6-v2")
+        for name in ("all-MiniLM-L6-v2", "minilm", "sentence-transformers/all-MiniLM-L6-v2", "ALL-MINILM-L6-V2"):
+            done = self.pull(name=name, says="all-MiniLM-L6-v2 is here already")
+            self.assertEqual(done.stdout, f"{self.dir / 'cache/models/all-MiniLM-L6-v2'}\n")
+        self.assertEqual(self.asked(), [])
+        self.pull(name="Xenova/all-MiniLM-L6-v2", code=1)
+        self.assertNotEqual(self.asked(), [])
+
+    def test_pulled_once(self):
+        """Later calls complete it where it is, whatever it is called."""
+        self.hub.repository = "intfloat/e5-small-v2"
+        done = self.pull(name="E5-small-v2")
+        self.assertEqual(done.stdout, f"{self.dir / 'cache/models/e5-small-v2'}\n")
+        for name in ("intfloat/e5-small-v2", "e5-small", "Intfloat/E5-SMALL-v2"):
+            again = self.pull(name=name, says="0 files")
+            self.assertEqual(again.stdout, done.stdout)
+        self.assertEqual(json.loads(self.pull("--json", name="e5-small").stdout)["name"], "e5-small")
+
+    def test_short_names(self):
+        rows = re.findall(r'MODEL_NAME\("([^"]*)", "([^"]*)",\s+"([^"]*)", "([^"]*)"|MODEL_NAME\("([^"]*)", "([^"]*)", "", ""\)',
+                          (SOURCE / "src/models/hub/model_names.def").read_text())
+        names = [(row[0] or row[4], row[1] or row[5]) for row in rows]
+        self.assertGreater(len(names), 40)
+        self.assertEqual(len({name for name, _ in names}), len(names), "a short name is there twice")
+        for name, full in names:
+            self.assertRegex(full, r"^[\w.-]+/[\w.-]+$")
+            self.assertEqual(name, name.lower())
+
+    def test_names_of_the_pages(self):
+        """Each name in README.md and docs/ that a command fetches or opens comes from a hub under this name."""
+        pages = [SOURCE / "README.md", *SOURCE.glob("docs/*.md")]
+        named = {name for page in pages for name in re.findall(r"pith [a-z]+[^`|\n]* -m ([\w./-]+)|pith pull ([\w./-]+)", page.read_text())
+                 for name in name if name}
+        files = {"MODEL", "NAME", "yunet.onnx", "face_detection_yunet_2023mar.onnx", "mtcnn/", "minilm.pith", "tokenizer.json"}
+        known = {m["name"].lower() for m in json.loads(pith("models", "--json").stdout)["models"]}
+        known |= {name.split("/")[1] for name in known}
+        table = (SOURCE / "src/models/hub/model_names.def").read_text().lower()
+        for name in named - files:
+            with self.subTest(name):
+                self.assertTrue(name.lower() in known or f'"{name.lower()}"' in table or f'/{name.lower()}"' in table or name.startswith("./"),
+                                f"no list knows {name}")
+
+    def serve(self, repository, folder):
+        self.hub.repository = repository
+        self.hub.files = {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+        self.hub.large = {name for name in self.hub.files if name.endswith((".onnx", ".safetensors", ".bin"))}
+
+    def test_models_of_the_readme(self):
+        """Small models of the same kinds stand for them."""
+        data = SOURCE / "tests/data"
+        for name, repository, stored, command in (
+                ("splade", "Qdrant/Splade_PP_en_v1", "encode/splade-max", ["embed", "--sparse"]),
+                ("bge-reranker", "BAAI/bge-reranker-base", "tasks/cross-bert", ["rerank", "--query", "a cat"]),
+                ("emotion", "bhadresh-savani/distilbert-base-uncased-emotion", "tasks/labels-bert", ["classify"]),
+                ("colbert", "colbert-ir/colbertv2.0", "encode/colbert-hidden", ["embed", "--multi-vector"]),
+                ("clip-vit-base-patch32", "openai/clip-vit-base-patch32", "vision/clip", ["embed"])):
+            with self.subTest(name):
+                self.serve(repository, data / stored)
+                self.pull(name=name, says=repository)
+                done = pith(*command, "-m", name, input="a cat sat\n", env=self.env)
+                self.assertEqual((done.returncode, done.stdout.count("\n")), (0, 1), done.stderr)
+
+    def test_yunet(self):
+        yunet = (SOURCE / "tests/data/yunet/yunet-s-640-other-sizes/model.onnx").read_bytes()
+        name = "face_detection_yunet_2023mar.onnx"
+        self.hub.repository = "opencv/face_detection_yunet"
+        self.hub.files = {name: yunet, "face_detection_yunet_2023mar_int8.onnx": b"other", "README.md": b"", "CMakeLists.txt": b""}
+        for large in ((), (name,)):
+            self.hub.large = set(large)
+            done = self.pull(name="yunet", says="yunet is opencv/face_detection_yunet")
+            folder = self.dir / "cache/models/opencv/face_detection_yunet"
+            self.assertEqual(done.stdout, f"{folder}\n")
+            self.assertEqual([p.name for p in folder.iterdir() if p.name[0] != "."], [name])
+            face = SOURCE / "tests/data/faces/face_1.png"
+            found = pith("detect", "-m", "yunet", face, env=self.env)
+            self.assertEqual((found.returncode, "1 face" in found.stdout), (0, True), found.stderr)
+            subprocess.run(["rm", "-r", folder], check=True)
+        self.hub.files[name] = yunet[:-1] + b"x"
+        self.pull(name="yunet", code=1, says=("another file than the one Pith knows", "yunet@main"))
+        self.hub.large = set()
+        self.pull(name="yunet", code=1, says="not those of the hub's list")
+        self.pull(name="yunet@main")
+        self.hub.files.pop(name)
+        self.pull(name="yunet", code=1, says="does not list")
+
+
+class Local(Cached):
+    """pith list and pith remove."""
+
+    def listed(self, *arguments, env={}):
+        done = pith("list", "--json", *arguments, env={**self.env, **env})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["models"]
+
+    def test_list(self):
+        self.assertEqual(self.listed(), [])
+        none = pith("list", env=self.env)
+        self.assertEqual((none.returncode, none.stdout), (0, ""))
+        self.assertIn("pith pull minilm", none.stderr)
+        places = {"all-MiniLM-L6-v2": self.put("all-MiniLM-L6-v2"), "BAAI/bge-reranker-base": self.put("BAAI/bge-reranker-base"),
+                  "own": self.put("own"), "org/cached": self.put("hub/models--org--cached/snapshots/abc", cache="hf").parent.parent}
+        (self.dir / "cache/models/.own.lock").write_text("")
+        (self.dir / "cache/models/.own.0123.pulling").mkdir()
+        found = {m["name"]: m for m in self.listed(env={"HF_HUB_CACHE": str(self.dir / "hf/hub")})}
+        self.assertEqual({name: Path(m["path"]) for name, m in found.items()}, places)
+        self.assertEqual({name: m["kind"] for name, m in found.items()},
+                         {"all-MiniLM-L6-v2": "dense", "BAAI/bge-reranker-base": "rerank", "own": None, "org/cached": None})
+        self.assertEqual({m["cache"] for m in found.values() if m["name"] != "org/cached"}, {"pith"})
+        self.assertEqual(found["org/cached"]["cache"], "huggingface")
+        for m in found.values():
+            self.assertEqual(set(m), {"name", "kind", "bytes", "path", "modified", "cache"})
+            self.assertEqual(m["bytes"], self.BERT.stat().st_size)
+            self.assertLess(abs(time.time() - datetime.datetime.fromisoformat(m["modified"]).timestamp()), 600)
+        self.assertEqual([m["name"] for m in self.listed("BGE")], ["BAAI/bge-reranker-base"])
+        self.assertEqual([m["name"] for m in self.listed("--kind", "rerank")], ["BAAI/bge-reranker-base"])
+        table = pith("list", env=self.env).stdout.splitlines()
+        self.assertEqual(len(table), 4)
+        self.assertRegex(table[0], r"^name +kind +MB +when +path$")
+        self.assertEqual(len({line.index("/") for line in table[1:] if "BAAI" not in line}), 1)
+
+    def remove(self, *names, code=0, says=()):
+        done = pith("remove", *names, env=self.env)
+        self.assertEqual(done.returncode, code, done.stderr)
+        for part in (says,) if isinstance(says, str) else says:
+            self.assertIn(part, done.stdout + done.stderr)
+        return done
+
+    def test_remove(self):
+        places = self.put("all-MiniLM-L6-v2"), self.put("BAAI/bge-reranker-base"), self.put("kept")
+        megabytes = f"{self.BERT.stat().st_size / 1e6:.1f} MB freed"
+        self.remove("minilm", says=("all-MiniLM-L6-v2", megabytes))
+        self.assertEqual([p.exists() for p in places], [False, True, True])
+        told = json.loads(pith("remove", "--json", "bge-reranker", env=self.env).stdout)
+        self.assertEqual(told, {"removed": [{"name": "BAAI/bge-reranker-base", "path": str(places[1]), "bytes": self.BERT.stat().st_size}]})
+        self.assertEqual([p.exists() for p in places], [False, False, True])
+        self.remove("minilm", code=1, says=("no model 'minilm'", "pith list"))
+        left = {p.name for p in (self.dir / "cache/models").rglob("*") if p.is_file() and not p.name.endswith(".lock")}
+        self.assertEqual(left, {"model.onnx"})
+
+    def test_what_is_not_removed(self):
+        outside = self.put("outside", cache="elsewhere")
+        for name in (str(outside), "../outside", "./outside", "~/outside", "", "a/../../outside"):
+            self.remove(name, code=2)
+        done = subprocess.run([PITH, "remove", "outside"], cwd=outside.parent, capture_output=True, text=True, env=self.env)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("not in the model cache", done.stderr)
+        self.put("hf/hub/models--org--cached/snapshots/abc", cache="")
+        done = pith("remove", "org/cached", env={**self.env, "HF_HUB_CACHE": str(self.dir / "hf/hub")})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Hugging Face's tools", done.stderr)
+        self.assertTrue((self.dir / "hf/hub/models--org--cached/snapshots/abc/model.onnx").exists())
+        link = self.dir / "cache/models/linked"
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(outside)
+        self.remove("linked", says="a link")
+        self.assertFalse(link.is_symlink())
+        inside = self.put("inside")
+        (inside / "deep").symlink_to(outside)
+        self.remove("inside")
+        self.assertTrue((outside / "model.onnx").exists())
+
+    def test_what_another_needs(self):
+        base, adapter = self.put("org/base"), self.put("adapter")
+        (adapter / "adapter_config.json").write_text('{"base_model_name_or_path": "Base"}')
+        self.remove("org/base", code=1, says="adapter needs org/base")
+        (self.dir / "cache/models/again").symlink_to(base)
+        self.remove("adapter")
+        self.remove("org/base", code=1, says="again needs org/base")
+        self.remove("again", "org/base")
+        self.assertFalse(base.exists())
+
+
+class Missing(Cached):
+    def test_nearest(self):
+        self.put("org/own-model")
+        for name, near in (("own-modle", "org/own-model (here)"), ("bge-smal", "bge-small"), ("all-MiniLM-L6", "minilm"), ("yunett", "yunet"),
+                           ("BAAI/bge-small-en-v1.6", "BAAI/bge-small-en-v1.5")):
+            said = self.missing(name, says=("the nearest names are", "no model '"))
+            pull = name if "/" in name else None if "own" in name else re.search("nearest names are ([^, ]*)", said).group(1)
+            self.assertIn(f"'pith pull {pull}'" if pull else "'pith models'", said)
+            line = next(line for line in said.splitlines() if line.startswith("the nearest"))
+            self.assertIn(near, line)
+            self.assertEqual(line.count(",") + line.count(" and "), 2, line)
+
+    def test_known_names(self):
+        for name in ("splade", "bge-small-en-v1.5", "BAAI/bge-m3", "YuNet"):
+            said = self.missing(name, says=f"'pith pull {name}' fetches it")
+            self.assertNotIn("nearest", said)
 
 
 class Hostile(Pull):

@@ -37,7 +37,7 @@ def train(data, place, steps, **config):
     file = place.with_suffix(".config.json")
     file.write_text(json.dumps(config))
     begin = time.monotonic()
-    run("train", data, "--task", "returned", "-o", place, "--steps", steps, "--config", file, "--evaluate-every", 100000, "--threads", 2, "--no-compare")
+    run("train", data, "--task", "returned", "-o", place, "--steps", steps, "--hyperparameters", file, "--evaluate-every", 100000, "--threads", 2, "--no-compare")
     result = json.loads(run("eval", place, "--json", "--threads", 2).stdout)
     print(f"{place.name}: {steps} steps, {time.monotonic() - begin:.0f} s, auroc {result['auroc']:.4f} {result['auroc_interval']}, "
           f"logloss {result['logloss']:.4f}", flush=True)
@@ -84,7 +84,7 @@ def interrupted(work, data):
     words = ["train", data, "--task", "returned", "--steps", 30, "--save-every", 2, "--evaluate-every", 1000, "--threads", 2, "--no-compare"]
     config = work / "small.json"
     config.write_text('{"batch": 8, "cells": 120, "width": 8}')
-    words = [*map(str, words), "--config", str(config)]
+    words = [*map(str, words), "--hyperparameters", str(config)]
     run(*words, "-o", work / "straight")
     draw, kills = random.Random(3), 0
     for _ in range(12):

@@ -97,7 +97,7 @@ class Rerank(Scored):
                              ([], lines(PAIRS[:2]).replace(b"\n", b"\r\n"))):
             self.check(self.rows("-m", CROSS, "--query", TEXTS[0], *flags, stdin=stdin), wanted)
         best = sorted(wanted, key=lambda w: -w[1])
-        flags = ("-m", CROSS, "-q", TEXTS[0])
+        flags = ("-m", CROSS, "--query", TEXTS[0])
         self.check(self.rows(*flags, "-k", 1, stdin=lines(PAIRS[:2])), best[:1])
         self.check(self.rows(*flags, "--top-k", 3, stdin=lines(PAIRS[:2])), best)
         self.check(self.rows(*flags, "--top-k", 2147483647, stdin=lines(PAIRS[:2])), best)
@@ -113,14 +113,14 @@ class Rerank(Scored):
         self.assertNotEqual(short[0]["score"], wanted[0][1])
 
     def test_nothing(self):
-        self.assertEqual(self.good("-m", CROSS, "-q", "a"), b"")
+        self.assertEqual(self.good("-m", CROSS, "--query", "a"), b"")
         self.assertEqual(self.good("-m", CROSS), b"")
         self.assertEqual(self.good("-m", CROSS, stdin=b"\n \n"), b"")
         self.assertEqual(self.good("-m", CROSS, stdin=b'{"query": "a", "documents": []}'), b"")
-        self.assertEqual(len(self.rows("-m", CROSS, "-q", "", stdin=b"\n")), 1)
-        self.bad(1, "-m", TASKS / "splade-distilbert", "-q", "a", says="not a classifier")
-        self.bad(1, "-m", LABELS, "-q", "a", says=("3 scores", "classify"))
-        self.bad(1, "-m", "all-MiniLM-L6-v2", "-q", "a", says="not a classifier")
+        self.assertEqual(len(self.rows("-m", CROSS, "--query", "", stdin=b"\n")), 1)
+        self.bad(1, "-m", TASKS / "splade-distilbert", "--query", "a", says="not a classifier")
+        self.bad(1, "-m", LABELS, "--query", "a", says=("3 scores", "classify"))
+        self.bad(1, "-m", "all-MiniLM-L6-v2", "--query", "a", says="not a classifier")
 
     def test_language_models(self):
         """Rerankers that are language models: scores, instructions, and what is said of those that cannot be run."""
@@ -144,7 +144,7 @@ class Rerank(Scored):
         shutil.copytree(models / "logit-qwen3", folder, copy_function=shutil.copy)
 
         def says(message, code=1, *flags):
-            result = self.bad(code, "-m", folder, "-q", "a", *flags, stdin=b"b\n")
+            result = self.bad(code, "-m", folder, "--query", "a", *flags, stdin=b"b\n")
             self.assertEqual(result.stderr.decode(), f"pith rerank: {message}\n")
         here = "this model cannot read text: modules.json: module Transformer (beside modules.json): "
         (folder / "chat_template.jinja").write_text("{{ messages[0].content }}\n{% macro a() %}{% endmacro %}")
@@ -158,10 +158,10 @@ class Rerank(Scored):
         (folder / "modules.json").unlink()
         (folder / "sentence_bert_config.json").unlink()
         config = json.loads((folder / "config.json").read_text())
-        self.good("-m", folder, "-q", "a", stdin=b"b\n")  # without its modules it is read as Qwen3-Reranker
+        self.good("-m", folder, "--query", "a", stdin=b"b\n")  # without its modules it is read as Qwen3-Reranker
         (folder / "model.safetensors").unlink()
         shutil.copy(models / "logit-qwen3-onnx/model.onnx", folder)
-        self.good("-m", folder, "-q", "a", stdin=b"b\n")
+        self.good("-m", folder, "--query", "a", stdin=b"b\n")
         (folder / "config.json").write_text(json.dumps(config | {"model_type": "phi3"}))
         says("a causal language model answers with words behind a prompt; those of Qwen3-Reranker and mxbai-rerank-v2 are known, and "
              "what a module LogitScore says; take a conversion to one of these, or to sequence classification")
@@ -180,22 +180,22 @@ class Rerank(Scored):
                 self.assertEqual(len(out.splitlines()), 1)  # what was before it is written
         (self.dir / "q").write_bytes(first + b"{}\n")
         self.bad(1, "-m", CROSS, "q", says="q:2")
-        self.bad(1, "-m", CROSS, "-q", "a", stdin=b"a\n\xff\n", says=("line 2", "UTF-8"))
-        self.bad(1, "-m", CROSS, "-q", os.fsdecode(b"a\xff"), stdin=b"a\n", says="query: invalid UTF-8 at byte 1")
-        self.bad(1, "-m", CROSS, "-q", "a", "--jsonl", stdin=b'{"text": 3}', says="a number, not a string")
-        self.bad(1, "-m", CROSS, "-q", "a", "--jsonl", stdin=b'{"t": "3"}', says="no field 'text'")
-        wanted = self.rows("-m", CROSS, "-q", "a\ufffd", stdin="b\ufffd\n".encode())
-        self.assertEqual(self.rows("-m", CROSS, "-q", os.fsdecode(b"a\xff"), "--invalid", "replace", stdin=b"b\xff\n"), wanted)
+        self.bad(1, "-m", CROSS, "--query", "a", stdin=b"a\n\xff\n", says=("line 2", "UTF-8"))
+        self.bad(1, "-m", CROSS, "--query", os.fsdecode(b"a\xff"), stdin=b"a\n", says="query: invalid UTF-8 at byte 1")
+        self.bad(1, "-m", CROSS, "--query", "a", "--jsonl", stdin=b'{"text": 3}', says="a number, not a string")
+        self.bad(1, "-m", CROSS, "--query", "a", "--jsonl", stdin=b'{"t": "3"}', says="no field 'text'")
+        wanted = self.rows("-m", CROSS, "--query", "a\ufffd", stdin="b\ufffd\n".encode())
+        self.assertEqual(self.rows("-m", CROSS, "--query", os.fsdecode(b"a\xff"), "--invalid", "replace", stdin=b"b\xff\n"), wanted)
         self.assertEqual(len(self.rows("-m", CROSS, stdin=b"\xef\xbb\xbf" + first)), 1)
 
     def test_usage(self):
         for flags in (["--jsonl"], ["-0"], ["--field", "x"]):
             self.bad(2, "-m", CROSS, *flags, says="go with --query")
-        self.bad(2, "-m", CROSS, "-q", "a", "--field", "x", says="--field goes with --jsonl")
-        self.bad(2, "-m", CROSS, "-q", "a", "--jsonl", "-0", says="do not go together")
+        self.bad(2, "-m", CROSS, "--query", "a", "--field", "x", says="--field goes with --jsonl")
+        self.bad(2, "-m", CROSS, "--query", "a", "--jsonl", "-0", says="do not go together")
 
     def test_outputs(self):
-        self.write_outputs(CROSS, ["-q", "a cat"], lines(PAIRS))
+        self.write_outputs(CROSS, ["--query", "a cat"], lines(PAIRS))
         self.write_outputs(CROSS, ["-k", "2"], b'{"query": "a", "documents": ["b", "c"]}\n' * 3)
 
     def test_dialogue(self):

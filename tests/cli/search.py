@@ -74,7 +74,7 @@ class Search(Command):
         for arguments in (("v.f32", "q.f32", "--dim", 12), ("v.jsonl", "q.jsonl"), ("plain.jsonl", "q.npy"),
                           ("v.npy", "q.f32", "--dim", 12), ("v.npy", "q.npy", "--threads", 1), ("v.npy", "q.npy", "-k", 10)):
             self.assertEqual(self.good("--index", arguments[0], "--query-vectors", arguments[1], *arguments[2:]), plain)
-        self.assertEqual(self.good("--index", "w.jsonl", "--field", "w", "--query-vectors", "q.npy"), plain)
+        self.assertEqual(self.good("--index", "w.jsonl", "--vector-field", "w", "--query-vectors", "q.npy"), plain)
         self.good("--index", "v.npy", "--query-vectors", "q.npy", "-o", "out.jsonl")
         self.assertEqual((self.dir / "out.jsonl").read_bytes(), plain)
         one = self.good("--index", "v.npy", "--query-vectors", "one.npy")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""pith detect beside OpenCV's FaceDetectorYN, on the same pixels: pictures of any size, and scaled to fit into --size.
+"""pith detect beside OpenCV's FaceDetectorYN, on the same pixels: pictures of any size, and scaled to fit into --detect-size.
 
 usage: compare_faces.py PITH [--count N] [--seed N] [--model FILE] [--store]; needs NumPy, Pillow and opencv-python-headless
 (tests/faces.txt). --store writes OpenCV's faces of the first 40 pictures to tests/data/faces/opencv.json.
@@ -67,12 +67,12 @@ class Comparison:
 
     def own_size(self, paths, made):
         for threshold, overlap in THRESHOLDS:
-            for i, (line, picture) in enumerate(zip(self.lines(paths, threshold, overlap, "--size", "original"), made, strict=True)):
+            for i, (line, picture) in enumerate(zip(self.lines(paths, threshold, overlap, "--detect-size", "original"), made, strict=True)):
                 self.add(f"picture {i}, {threshold}, {overlap}", line, opencv_faces(picture, self.model, threshold, overlap), threshold)
 
     def fitted(self, paths, made):
         for size in SIZES:
-            lines = self.lines(paths, 0.6, 0.3, "--size", "%dx%d" % size)
+            lines = self.lines(paths, 0.6, 0.3, "--detect-size", "%dx%d" % size)
             for i, (line, picture) in enumerate(zip(lines, made, strict=True)):
                 canvas, back = fitted(picture, size)
                 wanted = opencv_faces(canvas, self.model, 0.6, 0.3)
@@ -100,7 +100,7 @@ def main():
         own = c.compared
         c.fitted(paths[::4], made[::4])
     print("\n".join(c.faults))
-    print(f"{c.total} faces of OpenCV, {c.compared} the same ({own} without --size), {c.left_out} left out, {len(c.faults)} faults")
+    print(f"{c.total} faces of OpenCV, {c.compared} the same ({own} without --detect-size), {c.left_out} left out, {len(c.faults)} faults")
     sys.exit(bool(c.faults) or not own or c.compared == own or c.left_out > 0.02 * c.total)
 
 

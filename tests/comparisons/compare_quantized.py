@@ -147,7 +147,7 @@ class Codes(Quantized):
     def test_int8(self):
         matmuls, tables = self.weights(DATA / "hf/bert")
         for reach, more in [(127, []), (63, ["--reduce-range"])]:
-            path, said = self.quantize(DATA / "hf/bert", "--no-rows", *more)
+            path, said = self.quantize(DATA / "hf/bert", "--no-per-row", *more)
             graph, tensors = self.tensors(path)
             makers = {o: n for n in graph.node for o in n.output}
             readers = {i: n for n in graph.node for i in n.input}
@@ -169,7 +169,7 @@ class Results(Quantized):
     """What engines compute."""
 
     def test_every_family(self):
-        near = {"int8": 0.998, "int8 --no-rows": 0.998, "q8": 0.999, "q4": 0.93, "q4 --accuracy 0": 0.93}
+        near = {"int8": 0.998, "int8 --no-per-row": 0.998, "q8": 0.999, "q4": 0.93, "q4 --accuracy 0": 0.93}
         directories = sorted(p for p in (DATA / "hf").iterdir() if (p / "last_hidden_state.f32").exists())
         self.assertGreater(len(directories), 25)
         for directory in directories:
@@ -194,7 +194,7 @@ class Results(Quantized):
         """One text has the same scales in both engines. A code may be the next one where a product is near the middle."""
         directory = DATA / "hf/bert"
         feeds = {k: v[:1] for k, v in self.feeds(directory).items()}
-        path, _ = self.quantize(directory, "--no-rows")
+        path, _ = self.quantize(directory, "--no-per-row")
         theirs, ours = self.run_in_onnxruntime(path, feeds), self.run_in_pith(path, feeds)
         np.testing.assert_allclose(ours, theirs, atol=0.03)
         self.assertLess(np.abs(ours - theirs).mean(), 1e-3)
@@ -204,13 +204,13 @@ class Results(Quantized):
         directory, off = DATA / "hf/bert", {}
         feeds = self.feeds(directory)
         seen = feeds["attention_mask"][2].sum()
-        for more in ((), ("--no-rows",)):
+        for more in ((), ("--no-per-row",)):
             path, _ = self.quantize(directory, *more)
             together = self.run_in_onnxruntime(path, feeds)[2, :seen]
             alone = self.run_in_onnxruntime(path, {k: v[2:, :seen] for k, v in feeds.items()})[0]
             off[more] = np.abs(together - alone).mean()
         self.assertLess(off[()], 1e-5)
-        self.assertGreater(off["--no-rows",], 1e-4)
+        self.assertGreater(off["--no-per-row",], 1e-4)
 
     @unittest.skipUnless(os.environ.get("PITH_TEST_LONG"), "takes long: make test-long")
     def test_calibrate(self):
@@ -248,7 +248,7 @@ class Results(Quantized):
 
     def test_keep(self):
         everything, _ = self.quantize(DATA / "hf/bert", "--scheme", "q8")
-        path, said = self.quantize(DATA / "hf/bert", "--scheme", "q8", "--keep", "intermediate", "--table", "f32",
+        path, said = self.quantize(DATA / "hf/bert", "--scheme", "q8", "--keep-f32", "intermediate", "--table", "f32",
                                    name="kept.onnx")
         names = [n.name for n in onnx.load(path).graph.node if n.op_type == "MatMulNBits"]
         self.assertEqual((said["kept"], said["tables"]), (2, 0))
@@ -294,7 +294,7 @@ class Refused(Quantized):
         self.fails("go with --scheme q4", bert, "-o", out, "--block", 64, code=2)
         self.fails("goes with --scheme int8", bert, "-o", out, "--scheme", "q4", "--reduce-range", code=2)
         self.fails("goes with --scheme q4", bert, "-o", out, "--table", 4, code=2)
-        self.fails("no weights of f32", DATA / "hf/bert", "-o", out, "--keep", "", "--table", "f32")
+        self.fails("no weights of f32", DATA / "hf/bert", "-o", out, "--keep-f32", "", "--table", "f32")
         self.fails("missing.txt", bert, "-o", self.dir / "made.txt", "--eval", self.dir / "missing.txt")
         self.fails("missing.txt", bert, "-o", out, "--calibrate", self.dir / "missing.txt")
         self.fails("no text in it", bert, "-o", out, "--calibrate", "/dev/null")
@@ -344,8 +344,8 @@ class Smooth(Quantized):
     def test_default(self):
         """Made-up texts, where the model has a vocabulary."""
         model = self.model()
-        files = [self.quantize(model, *more)[0].read_bytes() for more in ([], ["--calibrate", "vocabulary"], ["--calibrate", "none"], ["--no-rows"],
-                                                                          ["--no-rows", "--calibrate", "none"])]
+        files = [self.quantize(model, *more)[0].read_bytes() for more in ([], ["--calibrate", "vocabulary"], ["--calibrate", "none"], ["--no-per-row"],
+                                                                          ["--no-per-row", "--calibrate", "none"])]
         self.assertEqual([a == b for a, b in zip(files, files[1:])], [True, False, False, True])
 
     def test_large_channel(self):
@@ -438,7 +438,7 @@ class Static(Quantized):
         widths = {}
         for ranges in ("min-max", "percentile", "entropy"):
             with self.subTest(ranges):
-                path, said = self.quantize(model, "--scheme", "static", "--calibrate", "vocabulary", "--ranges", ranges)
+                path, said = self.quantize(model, "--scheme", "static", "--calibrate", "vocabulary", "--range-method", ranges)
                 graph = onnx.load(path).graph
                 tensors = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
                 pairs = [n for n in graph.node if n.op_type == "QuantizeLinear"]

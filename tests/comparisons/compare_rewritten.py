@@ -307,7 +307,7 @@ class Types(Rewritten):
                 np.testing.assert_allclose(got[name], x, atol=5e-3 * max(1, np.abs(x).max()))
 
     def test_keep(self):
-        path, _ = self.optimize(self.MODEL, "--dtype", "f16", "--level", 1, "--keep", "Softmax", "--keep", "layer.0/intermediate")
+        path, _ = self.optimize(self.MODEL, "--dtype", "f16", "--level", 1, "--keep-f32", "Softmax", "--keep-f32", "layer.0/intermediate")
         graph = onnx.shape_inference.infer_shapes(onnx.load(path), data_prop=True).graph
         types = {v.name: v.type.tensor_type.elem_type for v in graph.value_info}
         types.update({t.name: t.data_type for t in graph.initializer})
@@ -404,7 +404,7 @@ class Refused(Rewritten):
         self.fails("-o is needed", model, code=2)
         self.fails("--level", model, "-o", out, "--level", 4, code=2)
         self.fails("--dtype", model, "-o", out, "--dtype", "f8", code=2)
-        self.fails("go with --dtype", model, "-o", out, "--keep", "Softmax", code=2)
+        self.fails("go with --dtype", model, "-o", out, "--keep-f32", "Softmax", code=2)
         self.fails("exclude each other", model, "-o", out, "--gpu", "--standard", code=2)
         self.fails("exclude each other", model, "-o", out, "--free-shapes", "--input-shape", "x=1", code=2)
         self.fails("no value 'nothing'", model, "-o", out, "--extract-output", "nothing")

@@ -56,18 +56,18 @@ def ways():
     for options in [[], ["--fuse", "com.microsoft"], ["--external"], ["--int32-inputs"]]:
         yield Way("export", options, SAME)
     for dtype, near in (("f16", HALF), ("bf16", BRAIN)):
-        for options in [[], ["--gpu"], ["--fuse", "com.microsoft"], ["--standard"], ["--narrow-ports"], ["--keep", "MatMul"], ["--opset", 17]]:
+        for options in [[], ["--gpu"], ["--fuse", "com.microsoft"], ["--standard"], ["--narrow-ports"], ["--keep-f32", "MatMul"], ["--opset", 17]]:
             yield Way("optimize", ["--dtype", dtype, *options], near)
         for options in [[], ["--fuse", "com.microsoft"], ["--opset", 18]]:
             yield Way("export", ["--dtype", dtype, *options], near)
-    for options, near in [([], BYTES), (["--no-rows"], BYTES), (["--reduce-range"], BYTES), (["--table", "f32"], BYTES),
-                          (["--keep", "MatMul"], BYTES), (["--scheme", "q8"], BYTES), (["--scheme", "q8", "--accuracy", 4], BYTES),
+    for options, near in [([], BYTES), (["--no-per-row"], BYTES), (["--reduce-range"], BYTES), (["--table", "f32"], BYTES),
+                          (["--keep-f32", "MatMul"], BYTES), (["--scheme", "q8"], BYTES), (["--scheme", "q8", "--accuracy", 4], BYTES),
                           (["--scheme", "q8", "--asymmetric"], BYTES), (["--scheme", "q4"], NIBBLES),
                           (["--scheme", "q4", "--block", 16], NIBBLES), (["--scheme", "q4", "--asymmetric", "--accuracy", 0], NIBBLES),
                           (["--scheme", "q4", "--table", 4, "--table-block", 16], NIBBLES), (["--external"], BYTES)]:
         yield Way("quantize", [*options, "--calibrate", "none"], near)
     for ranges in ("min-max", "percentile", "entropy"):
-        yield Way("quantize", ["--scheme", "static", "--ranges", ranges, "--calibrate", None], 0.3 if ranges == "min-max" else 2)
+        yield Way("quantize", ["--scheme", "static", "--range-method", ranges, "--calibrate", None], 0.3 if ranges == "min-max" else 2)
 
 
 WAYS = list(ways())

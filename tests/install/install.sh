@@ -131,7 +131,7 @@ grep -q "no model 'nothing'" "$work/cpp.log" || fail "semantic_search.cpp: $(cat
 out=$("$work/rerank" "$source/tests/data/tasks/cross-bert" "what is the capital of france?" "A cat sat on the mat." \
     "Paris is the capital and largest city of France.")
 wanted=$(printf 'Paris is the capital and largest city of France.\nA cat sat on the mat.\n' | "$prefix/bin/pith" rerank \
-    -m "$source/tests/data/tasks/cross-bert" -q "what is the capital of france?" -k 2 --return-documents |
+    -m "$source/tests/data/tasks/cross-bert" --query "what is the capital of france?" -k 2 --return-documents |
     sed 's/.*"score": \([0-9.]*\), "document": "\(.*\)"}/\1 \2/' | awk '{ $1 = sprintf("%.6f", $1); print }')
 [ "$out" = "$wanted" ] || fail "rerank: $out"
 out=$("$work/image_search" "$source/tests/data/vision/clip" "w5 w6" "$source"/tests/data/images/rgb.{png,bmp} nothing.png 2>"$work/image.log")

@@ -94,9 +94,10 @@ CALLS = {
     "search": ("--index", "v.npy", "--query-vectors", "v.npy", "-k", "2", "-o", OUT), "detect": ("-m", YUNET, FACE, "-o", OUT),
     "crop": ("-m", YUNET, FACE, "-o", "crops"), "tokenize": ("-m", DENSE, "texts.txt", "-o", OUT),
     "detokenize": ("-m", DENSE, "ids.txt", "-o", OUT), "run": ("m.onnx", "-i", "x=x.npy"), "verify": (NODE,), "compare": ("m.onnx",),
-    "inspect": ("m.onnx",), "info": (), "bench": ("-m", DENSE, "--texts", "texts.txt", "--rounds", "1", "--tokens", "64", "-t", "1"),
+    "inspect": ("m.onnx",), "info": (), "bench": ("-m", DENSE, "--texts", "texts.txt", "--rounds", "1", "--token-count", "64", "-t", "1"),
     "compile": (DENSE, "-o", OUT), "select": ("m.onnx", "-o", OUT), "export": ("m.onnx", "-o", OUT), "optimize": ("m.onnx", "-o", OUT),
     "quantize": ("m.onnx", "-o", OUT), "convert": ("m.onnx", "-o", OUT), "models": (), "pull": ("all-MiniLM-L6-v2", "--offline"),
+    "list": (), "remove": ("no-such-model",),
     "preprocess": (DATA / "shop", "-o", OUT), "train": ("shop.rdb", "--task", "returned", "-o", "new-run", "--steps", "1"),
     "eval": ("run",), "predict": ("run", "--rows", "keys.txt", "-o", OUT),
 }
@@ -184,7 +185,7 @@ EVERY = [
     (PRINTS, "cli.md", "A full disk is an error.", full_disk),
     (WRITES, "cli.md", "A file that was there before\nstays until it is replaced, and its permissions are kept.", permissions_kept),
     (WRITES, "cli.md", "A symbolic link is followed.", link_followed),
-    (PRINTS + ["similarity", "verify", "inspect", "info", "models", "eval"], "cli.md", "| 0 | done; also when the reader of a pipe closes it |", reader_leaves),
+    (PRINTS + ["similarity", "verify", "inspect", "info", "models", "list", "eval"], "cli.md", "| 0 | done; also when the reader of a pipe closes it |", reader_leaves),
     (PRINTS, "cli.md", "Results go to standard output or to `-o FILE`.", file_or_output),
 ]
 
@@ -398,6 +399,27 @@ def pull_offline(p):
     p.ends(1, "pull", "nobody/nothing", "--offline", env={**os.environ, "PITH_CACHE": str(p.folder / "cache")})
 
 
+def cache(p, *names):
+    """The environment with a cache of its own, in which models of these names are."""
+    for name in names:
+        (p.folder / "own/models" / name).mkdir(parents=True, exist_ok=True)
+        (p.folder / "own/models" / name / "model.onnx").write_bytes(p.read("m.onnx"))
+    return {**os.environ, "PITH_CACHE": str(p.folder / "own"), "HF_HUB_CACHE": str(p.folder / "none")}
+
+
+def list_models(p):
+    env = cache(p, "one", "org/two")
+    assert [m["name"] for m in json.loads(p.good("list", "--json", env=env))["models"]] == ["one", "org/two"]
+
+
+def remove_model(p):
+    env = cache(p, "one", "org/two")
+    p.good("remove", "TWO", env=env)
+    assert p.there("own/models/one") and not p.there("own/models/org/two")
+    p.ends(2, "remove", str(p.folder / "own/models/one"), env=env)
+    assert p.there("own/models/one")
+
+
 def preprocess_schema(p):
     p.same_file("preprocess", "s.rdb", (DATA / "shop", "-o", "s.rdb"), (DATA / "shop", "--schema", DATA / "shop/schema.json", "-o", "s.rdb"))
 
@@ -458,6 +480,8 @@ PROMISES = [
     ("convert", "cli.md", "in a text are reported with line and column, and no file is written.", convert_fault),
     ("convert", "cli.md", "with `--to onnx` or `--to text` a file that has the form already is an error.", convert_form),
     ("models", "cli.md", "Words after the verb\nkeep the models that have all of them in some column, whatever their capitals.", models_words),
+    ("list", "cli.md", "Prints the models on this machine", list_models),
+    ("remove", "cli.md", "Removes models from the model cache, without a question, and says how much that frees.", remove_model),
     ("pull", "cli.md", "| 1 | the work or a part of it failed; good results are written |", pull_offline),
     ("preprocess", "relational.md", "an inferred one. `tests/data/shop/schema.json` is an example.", preprocess_schema),
     ("train", "relational.md", "`model.bin` has the same bytes whatever the number of threads and of interruptions.", train_same),

@@ -25,7 +25,7 @@ def area(folder, file, name, config, *words):
     """AUROC of the test rows and its standard error."""
     place = folder / f"{file.stem}-{name}"
     place.with_suffix(".json").write_text(json.dumps(config))
-    subprocess.run([PITH, "train", file, "--task", "target", "--no-compare", "--config", place.with_suffix(".json"), "-o", place, "--evaluate-every", "1000000",
+    subprocess.run([PITH, "train", file, "--task", "target", "--no-compare", "--hyperparameters", place.with_suffix(".json"), "-o", place, "--evaluate-every", "1000000",
                     *words], check=True, stderr=subprocess.DEVNULL)
     told = json.loads(subprocess.run([PITH, "eval", place, "--json"], check=True, stdout=subprocess.PIPE).stdout)
     return told["auroc"], (told["auroc_interval"][1] - told["auroc_interval"][0]) / 3.92

@@ -31,7 +31,7 @@ def main():
     files = [database(pith, generate, folder, seed) for seed in SEEDS]
     config = folder / "config.json"
     config.write_text(json.dumps(CONFIG))
-    subprocess.run([pith, "train", *files, "--task", "target", "--no-compare", "--config", config, "--seed", "1", "-o", folder / "run", "--save-every", "250",
+    subprocess.run([pith, "train", *files, "--task", "target", "--no-compare", "--hyperparameters", config, "--seed", "1", "-o", folder / "run", "--save-every", "250",
                     "--evaluate-every", "1000000"], check=True)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"{(used.ru_utime + used.ru_stime) / 60:.1f} minutes of processor time")

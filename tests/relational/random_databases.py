@@ -377,7 +377,7 @@ def measured(seed, run_of):
 
 def answers(seed, place, name, task, keys):
     """What the model and the baselines say."""
-    run(seed, "train", place / f"{name}.rdb", "--task", task, "-o", place / f"{name}-run", "--config", place / "config.json", "--no-compare")
+    run(seed, "train", place / f"{name}.rdb", "--task", task, "-o", place / f"{name}-run", "--hyperparameters", place / "config.json", "--no-compare")
     return run(seed, "predict", place / f"{name}-run", "--rows", "-", input=keys).splitlines(), measured(seed, place / f"{name}-run")
 
 

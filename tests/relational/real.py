@@ -69,7 +69,7 @@ def measure(name, task, config, *evaluations):
     file.write_text(json.dumps(config))
     run = at.folder / f"{name}-run"
     shutil.rmtree(run, ignore_errors=True)
-    seconds = seconds_of("train", at.folder / f"{name}.rdb", "--task", task, "--no-compare", "--config", file, "-o", run, "--threads", at.threads,
+    seconds = seconds_of("train", at.folder / f"{name}.rdb", "--task", task, "--no-compare", "--hyperparameters", file, "-o", run, "--threads", at.threads,
                          *(evaluations or ("--evaluate-every", 10 ** 6)))
     return json.loads(pith("eval", run, "--baseline", "--json", "--threads", at.threads)), seconds
 

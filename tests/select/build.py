@@ -42,7 +42,7 @@ class Build(unittest.TestCase):
         pith = WORK / "small/pith"
         self.assertEqual(embed(pith, model), embed(PITH, model))
         self.assertLess(pith.stat().st_size, PITH.stat().st_size * 0.8)
-        listed = subprocess.run([pith, "--help"], capture_output=True, text=True).stdout
+        listed = subprocess.run([pith, "--help", "all"], capture_output=True, text=True).stdout
         for verb, there in (("embed", True), ("detect", False), ("train", False), ("search", False), ("select", False), ("classify", False)):
             self.assertEqual(f"\n  {verb} " in listed, there, f"{verb} in {listed}")
         other = subprocess.run([pith, "inspect", DATA / "models/bert-base-script14-eager"], capture_output=True, text=True, timeout=300)

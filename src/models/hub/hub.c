@@ -3,8 +3,9 @@
  * A cached model is the directory <cache>/models/<name> in Hugging Face layout. A name may contain
  * one slash ("organisation/model"). Models of the Hugging Face cache are found by the same names
  * and used in place. A directory of that cache stands for its snapshot. Nothing is downloaded, so a
- * name that is in a cache works without a network. A file or directory of the given name wins over
- * the cache. */
+ * name that is in a cache works without a network. A file or directory of the given name is used
+ * before one of the caches, and the exact name before one in other capitals, with or without its
+ * organisation, or a short one (name_search.h). */
 #include "models/hub/hub.h"
 
 #include <stdlib.h>
@@ -13,23 +14,38 @@
 #include "base/error.h"
 #include "base/os/file.h"
 #include "base/str.h"
+#include "models/hub/name_search.h"
 
 static pith_status hub_out_of_memory(pith_error *err) { return pith__fail_memory(err, 0); }
 
-pith_status pith__hub_cache(pith_str *dir, pith__arena *arena, pith_error *err) {
-    static const struct {
-        const char *variable, *tail;
-    } places[] = { { "PITH_CACHE", "" },
-                   { "XDG_CACHE_HOME", "/pith" },
-                   { "HOME", "/.cache/pith" } };
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        const char *base = getenv(places[i].variable);
-        if (!base || !base[0]) continue;
-        pith_str found = pith__arena_printf(arena, "%s%s", base, places[i].tail);
-        if (!found.data) return hub_out_of_memory(err);
-        *dir = found;
-        return PITH_OK;
+enum { HUB_own = false, HUB_others = true };
+
+typedef struct hub_place {
+    bool others;
+    const char *variable, *tail;
+} hub_place;
+
+static const hub_place hub_places[] = {
+#define CACHE_PLACE(cache, variable, tail) { HUB_##cache, variable, tail },
+#include "models/hub/cache_places.def"
+#undef CACHE_PLACE
+};
+
+/* The folder of one of both caches; data is NULL if no variable says where it is. */
+static pith_status hub_folder(pith_str *dir, bool others, pith__arena *arena, pith_error *err) {
+    *dir = (pith_str){ NULL, 0 };
+    for (size_t i = 0; i < sizeof hub_places / sizeof hub_places[0]; i++) {
+        const char *base = getenv(hub_places[i].variable);
+        if (hub_places[i].others != others || !base || !base[0]) continue;
+        *dir = pith__arena_printf(arena, "%s%s", base, hub_places[i].tail);
+        return dir->data ? PITH_OK : hub_out_of_memory(err);
     }
+    return PITH_OK;
+}
+
+pith_status pith__hub_cache(pith_str *dir, pith__arena *arena, pith_error *err) {
+    PITH_TRY(hub_folder(dir, HUB_own, arena, err));
+    if (dir->data) return PITH_OK;
     return pith__fail(err, PITH_ERR_NOT_FOUND,
                       "there is no model cache, since PITH_CACHE, XDG_CACHE_HOME and HOME are all "
                       "unset; set one of them");
@@ -79,32 +95,13 @@ static pith_status hub_snapshot(pith_str *path, pith__arena *arena, pith_error *
                       path->data);
 }
 
-/* The cache of Hugging Face's own tools; data is NULL if no variable says where it is. */
-static pith_status hub_other_cache(pith_str *dir, pith__arena *arena, pith_error *err) {
-    static const struct {
-        const char *variable, *tail;
-    } places[] = { { "HF_HUB_CACHE", "" },
-                   { "HUGGINGFACE_HUB_CACHE", "" },
-                   { "HF_HOME", "/hub" },
-                   { "XDG_CACHE_HOME", "/huggingface/hub" },
-                   { "HOME", "/.cache/huggingface/hub" } };
-    *dir = (pith_str){ NULL, 0 };
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        const char *base = getenv(places[i].variable);
-        if (!base || !base[0]) continue;
-        *dir = pith__arena_printf(arena, "%s%s", base, places[i].tail);
-        return dir->data ? PITH_OK : hub_out_of_memory(err);
-    }
-    return PITH_OK;
-}
-
 /* The directory models--organisation--name of a model in that cache, if it is there. */
 static pith_status hub_other(bool *there, pith_str *path, const char *name, pith__arena *arena,
                              pith_error *err) {
     const char *slash = strchr(name, '/');
     pith_str cache, found;
     *there = false;
-    PITH_TRY(hub_other_cache(&cache, arena, err));
+    PITH_TRY(hub_folder(&cache, HUB_others, arena, err));
     if (!cache.data || (slash && strchr(slash + 1, '/'))) return PITH_OK;
     if (slash)
         found = pith__arena_printf(arena, "%s/models--%.*s--%s", cache.data, (int)(slash - name),
@@ -137,12 +134,17 @@ static pith_status hub_look_up(pith_str *path, const char *name, pith__arena *ar
     if (status) return pith__fail_at(err, status, "model '%s': ", name);
     bool there = pith__dir_exists(found.data) || pith__file_exists(found.data);
     if (!there) PITH_TRY(hub_other(&there, &found, name, arena, err));
-    if (!there)
+    if (there) return *path = found, PITH_OK;
+    pith_str others, near;
+    PITH_TRY(hub_folder(&others, HUB_others, arena, err));
+    PITH_TRY(pith__name_search(&near, name, &(pith__model_places){ models.data, others.data },
+                               arena, err));
+    if (!near.data)
         return pith__fail(err, PITH_ERR_NOT_FOUND,
                           "no model '%s': there is no file or directory of that name, and no %s in "
                           "the model cache",
                           name, found.data);
-    *path = found;
+    *path = near;
     return PITH_OK;
 }
 

@@ -10,7 +10,8 @@ pith_status pith__hub_cache(pith_str *dir, pith__arena *arena, pith_error *err);
 
 /* Sets *path to `name` if that exists, else to models/<name> in the cache, else to the model of
  * that name in the cache of Hugging Face's tools ($HF_HUB_CACHE, else $HF_HOME/hub, else
- * $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub). A directory models--… of the
+ * $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub), else to the model of the caches
+ * that pith__name_search finds. A directory models--… of the
  * Hugging Face cache becomes its snapshot (refs/main, or the only one). *path ends with a NUL and
  * is in the arena. The message of PITH_ERR_NOT_FOUND lists the places that were searched. Never
  * uses the network. */
