@@ -54,7 +54,7 @@ LONG = {
 # Names in the pages, and what of tests/data stands there.
 MODELS = {"splade": "encode/splade-max", "bge-m3": "encode/bge-m3", "colbert": "encode/colbert-hidden", "bge-reranker": "tasks/cross-bert",
           "bge-reranker-base": "tasks/cross-bert", "emotion": "tasks/labels-bert", "clip-vit-base-patch32": "vision/clip",
-          "vit": "vision/vit", "bm42": "hybrid/bm42", "minicoil": "hybrid/minicoil"}
+          "clip": "vision/clip", "opencv/face_detection_yunet": "yunet/yunet-s-640-other-sizes", "vit": "vision/vit", "bm42": "hybrid/bm42", "minicoil": "hybrid/minicoil"}
 FILES = {"yunet.onnx": "yunet/yunet-s-640-other-sizes/model.onnx",
          "face_detection_yunet_2023mar.onnx": "yunet/yunet-s-640-other-sizes/model.onnx", "mtcnn": "mtcnn", "shop": "shop", "new": "shop",
          "my-model": "modules/dense",
@@ -132,6 +132,7 @@ class Scratch:
         models = cache / "models"
         models.mkdir(parents=True)
         for name, stored in MODELS.items():
+            (models / name).parent.mkdir(exist_ok=True)
             (models / name).symlink_to(data / stored)
         (models / "all-MiniLM-L6-v2").symlink_to(self.default_model())
         (models / "Qdrant/bm25").mkdir(parents=True)
