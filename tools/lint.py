@@ -11,6 +11,7 @@ from pathlib import Path
 
 import api as border
 import api_pages
+import prose
 
 ROOT = Path(__file__).resolve().parent.parent
 faults = []
@@ -251,6 +252,16 @@ def words():
                 fault(path, number, "a tab")
 
 
+def pages_in_plain_english():
+    """Pages avoid the words that tools/prose.py lists, and nearly all of their sentences are short."""
+    for path in prose.pages():
+        for number, what in prose.word_faults(path):
+            fault(path, number, what)
+    long, every = prose.share(prose.pages())
+    if long > every * prose.LONG_SHARE:
+        fault(ROOT / "tools/prose.py", 1, f"{long} of {every} sentences have more than {prose.LONG_WORDS} words: see tools/prose.py --long")
+
+
 def built(name):
     """The newest library of that name among the builds, or None; and None where there is no nm to look into it."""
     found = [path for folder in ("build", "build-test") if (path := ROOT / folder / name).exists()]
@@ -324,7 +335,7 @@ def workflows():
 
 
 # Pages that tell what was, so that the files they name may be gone.
-HISTORY = ("CHANGELOG.md", "docs/notes/optimisation-log.md")
+HISTORY = ("CHANGELOG.md", "docs/notes/")
 
 
 # Names that pages give to files of their readers.
@@ -351,7 +362,7 @@ def places():
     folders = {p.relative_to(ROOT).parts[0] for p in tracked("*/*")}
     names = {p.name for p in tracked()}
     for path in tracked("*.md", "NOTICE"):
-        if str(path.relative_to(ROOT)) in HISTORY:
+        if str(path.relative_to(ROOT)).startswith(HISTORY):
             continue
         text = path.read_text()
         written = set(re.findall(r"^```\w+ file=(\S+)$", text, re.M))
@@ -666,7 +677,7 @@ def density():
 
 
 def main():
-    for check in (layers, lists, verbs, names, ends, description, release, api, wrapper, cpp_page, lengths, words, exports, prefixes, readme, formatting, includes, workflows,
+    for check in (layers, lists, verbs, names, ends, description, release, api, wrapper, cpp_page, lengths, words, pages_in_plain_english, exports, prefixes, readme, formatting, includes, workflows,
                   places, named_sources, mirrored, equivalent_changes, option_table, field_flags, writers, density):
         check()
     for line in faults:
