@@ -26,7 +26,7 @@ TAKEN = (r"(?:about|some|around|nearly|almost|up to|at (?:most|least)|between|on
 
 # (pattern, what to write instead). The patterns see text in which code is the word CODE and a link is its text.
 WORDS = [
-    (rf"\btakes?\b(?! {TAKEN})", "'take' in the sense of accept, use, choose or need: say that"),
+    (rf"(?<!each step )(?<!the second )(?<!the query )(?<!Pith )(?<!call )\btakes?\b(?![,.;:)]| {TAKEN})", "'take' in the sense of accept, use, choose or need: say that"),
     (r"\b(?:is|are|was|were|be) taken\b(?! (?:from|into account|by surprise|out|over|apart|off))", "'taken': used, chosen, read"),
     (r"\btaking\b(?! (?:about|more|less|part|turns|care|\d))", "'taking': say using, reading, accepting"),
     (r"\b(?:one|file|value|key|option|line|flag|name|class|form|part|it|that|word|map|itself) counts\b", "'counts': takes precedence, is used, applies"),
@@ -145,6 +145,8 @@ def sentences(path):
 
 
 def length(sentence):
+    """Its words; a list of code counts as one."""
+    sentence = re.sub(r"CODE(?:(?:,| and| or|, and) CODE)+", "CODE", sentence)
     return len(re.findall(r"[\w'`-]*\w[\w'`,./%-]*", sentence))
 
 
