@@ -454,7 +454,7 @@ PROMISES = [
     ("export", "cli.md", "The same model and options give the same bytes.", export_same),
     ("optimize", "cli.md", "Names of inputs and outputs stay.", optimize_names),
     ("quantize", "cli.md", "A weight with a NaN or an infinity is an error that names it.", quantize_bad_weight),
-    ("convert", "cli.md", "What Pith writes is read by `onnx.parser` (1.23) as the same\nmodel", convert_round),
+    ("convert", "cli.md", "`onnx.parser` (1.23) reads what Pith writes as the same\nmodel", convert_round),
     ("convert", "cli.md", "in a text are reported with line and column, and no file is written.", convert_fault),
     ("convert", "cli.md", "with `--to onnx` or `--to text` a file that has the form already is an error.", convert_form),
     ("models", "cli.md", "Words after the verb\nkeep the models that have all of them in some column, whatever their capitals.", models_words),
