@@ -54,10 +54,11 @@ MODELS = {"splade": "encode/splade-max", "bge-m3": "encode/bge-m3", "colbert": "
           "bge-reranker-base": "tasks/cross-bert", "emotion": "tasks/labels-bert", "clip-vit-base-patch32": "vision/clip",
           "vit": "vision/vit", "bm42": "hybrid/bm42", "minicoil": "hybrid/minicoil"}
 FILES = {"yunet.onnx": "yunet/yunet-s-640-other-sizes/model.onnx",
-         "face_detection_yunet_2023mar.onnx": "yunet/yunet-s-640-other-sizes/model.onnx", "mtcnn": "mtcnn", "shop": "shop",
+         "face_detection_yunet_2023mar.onnx": "yunet/yunet-s-640-other-sizes/model.onnx", "mtcnn": "mtcnn", "shop": "shop", "new": "shop",
+         "my-model": "modules/dense",
          "base.bin": "relational/base.bin", "a.jpg": "images/rgb.jpg", "b.png": "images/rgb.png", "group.jpg": "faces/face_1.jpg",
          "crowd.jpg": "faces/face_1.jpg", "photos/1.jpg": "images/rgb.jpg", "photos/2.jpg": "faces/face_1.jpg"}
-TEXTS = {"texts.txt": "a cat sat on the mat\nthe market fell\n", "many.txt": "a line of text\n" * 50,
+TEXTS = {"keys.txt": "23000\n23001\n", "texts.txt": "a cat sat on the mat\nthe market fell\n", "many.txt": "a line of text\n" * 50,
          "passages.txt": "".join(f"{text}\n" for text in ("France is a country in Europe.", "A cat.", "Rivers.", "Roads.",
                                                           "Paris is the capital of France."))}
 

@@ -136,7 +136,7 @@ def recall(a, folder):
         for (low, high), rows in zip(ranges, tallies):
             said = "" if says_first or low != borders[0] else ", smaller than said above"
             print(f"| {size[0]}x{size[1]} | {low} to {high}{said} |", " | ".join(map(str, rows)), "|", flush=True)
-    print("| all but those | |", " | ".join(map(str, sums)), "|")
+    print("| all except those | |", " | ".join(map(str, sums)), "|")
     return sums, faults
 
 
