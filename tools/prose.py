@@ -29,7 +29,7 @@ WORDS = [
     (rf"(?<!each step )(?<!the second )(?<!the query )(?<!Pith )(?<!call )\btakes?\b(?![,.;:)]| {TAKEN})", "'take' in the sense of accept, use, choose or need: say that"),
     (r"\b(?:is|are|was|were|be) taken\b(?! (?:from|into account|by surprise|out|over|apart|off))", "'taken': used, chosen, read"),
     (r"\btaking\b(?! (?:about|more|less|part|turns|care|\d))", "'taking': say using, reading, accepting"),
-    (r"\b(?:one|file|value|key|option|line|flag|name|class|form|part|(?<!what )it|that|word|map|itself) counts\b", "'counts': takes precedence, is used, applies"),
+    (r"\b(?:one|file|value|key|option|line|flag|name|class|form|part|(?<!what )it|that|word|map|itself) counts\b(?! (?:its|the|their|how|what|\d))", "'counts': takes precedence, is used, applies"),
     (r"\bcounts? (?:more|less|all the same|in any case|like|as known|for the)\b", "'counts': takes precedence, is treated as, applies"),
     (r"\bcounts?,? too\b|\b(?:does|do) not count\b(?! (?:towards|against))", "'count': is included, is counted, applies"),
     (r"\b(?:tells|told|telling)\b(?! (?:you|us|them|him|her|apart|it\b|Pith|the (?:caller|user|reader|compiler|linker|loader|system)))",
@@ -88,9 +88,9 @@ def blocks(text):
         elif line.startswith("#"):
             found.append([number, "head", line.lstrip("# ")])
             begun = None
-        elif line.startswith("|"):
+        elif line.lstrip().startswith("|"):
             begun = None
-            found += [[number, "cell", cell.strip()] for cell in re.split(r"(?<!\\)\|", line)[1:-1] if cell.strip(" -:")]
+            found += [[number, "cell", cell.strip()] for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1] if cell.strip(" -:")]
         elif begun and not re.match(r"\s*(?:[-*]|\d+\.) ", line):
             begun[2] += " " + line.strip()
         else:
