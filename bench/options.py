@@ -101,7 +101,7 @@ def targets(files, args):
 
 
 def target_table(found):
-    lines = ["### `--target-latency`\n", "Windows of mixed texts, steered so that nine of ten end in time, beside the fixed size that is best "
+    lines = ["### `--target-latency`\n", "Windows of mixed texts, steered so that nine of ten end in time, compared with the fixed size that is best "
              "among those that do.\n", "| target | p90 of windows | texts/s | best fixed size | its p90 | its texts/s | ratio |",
              "|---|---|---|---|---|---|---|"]
     for target in TARGETS:
@@ -130,7 +130,7 @@ def tables(found):
                          f"{change(1, statistics.median(ratios))} | {row['bytes'] / 1e6:.0f} | {row['allocations']:.1f} | "
                          f"{change(base['allocations'], row['allocations'])} |")
         lines.append("")
-    lines += ["### Beside what a guide for such options promised\n", "| workload | promised: latency, memory, throughput | found: latency, "
+    lines += ["### Compared with what a guide for such options promised\n", "| workload | promised: latency, memory, throughput | found: latency, "
               "memory, throughput |", "|---|---|---|"]
     for work, promise in PROMISES.items():
         base, last = found[SETTINGS[0][0], work], found[SETTINGS[-1][0], work]
