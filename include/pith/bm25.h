@@ -29,7 +29,7 @@ extern "C" {
 /* Immutable; any number of threads may use it. */
 typedef struct pith_bm25 pith_bm25;
 
-/* Of the call context the three ways to end a call and allocator have an effect. */
+/* In the call context, the three ways to end a call and allocator have an effect. */
 typedef struct pith_bm25_options {
     pith_call call;
     const char *language;          /* "english", …; pith_bm25_languages lists them; NULL:

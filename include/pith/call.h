@@ -1,4 +1,4 @@
-/* call.h - the call context: what every call that takes options may be given.
+/* call.h - the call context: what the options of every call begin with.
  *
  *     pith_embed_options o = PITH_EMBED_OPTIONS_INIT;
  *     o.call.threads = 2;
@@ -35,15 +35,15 @@ typedef struct pith_call {
                                    call then ends with PITH_ERR_CANCELLED. NULL: no flag */
     int32_t (*stop)(void *user); /* asked every few milliseconds, on the calling thread only;
                                     non-zero ends the call with PITH_ERR_CANCELLED. It must not
-                                    call the library. NULL: nobody is asked. While a host's pool
+                                    call the library. NULL: no question. While a host's pool
                                     (pith_executor) has the calling thread, only in parts that it
                                     runs there */
-    void (*progress)(void *user, const char *what, uint64_t done, uint64_t total); /* told how far
-                                    the call is, on the calling thread: `what` names what is
-                                    counted, such as "texts", and is valid during the call; total 0:
-                                    not known. Only calls whose options say so tell: those that open
-                                    or check a model, take texts or pictures, or work on tables.
-                                    Short calls may tell nothing. NULL: nobody is told */
+    void (*progress)(void *user, const char *what, uint64_t done, uint64_t total); /* reports the
+                                    progress, on the calling thread: `what` names what is counted,
+                                    such as "texts", and is valid during the call; total 0: not
+                                    known. Only calls whose options say so report it: those that
+                                    open or check a model, read texts or pictures, or work on
+                                    tables. Short calls may report nothing. NULL: no reports */
     void *user;                      /* passed to stop and progress */
     const pith_log *log;             /* receives warnings; NULL: they are dropped */
     struct pith_profile *profile;    /* records steps and phases; NULL: nothing is recorded */
@@ -74,17 +74,17 @@ PITH_API void pith_pin_threads(int32_t pin);
 PITH_API void pith_set_spin(int32_t microseconds);
 
 /* Ends the library's threads, which are gone when it returns; they are created again when a call
- * needs them. Call it before a fork, before the library is unloaded, or where idle threads are not
- * wanted. In a build without threads it does nothing. Error: PITH_ERR_BUSY if a call has work on
+ * needs them. Call it before a fork, before the library is unloaded, or where idle threads are in
+ * the way. In a build without threads it does nothing. Error: PITH_ERR_BUSY if a call has work on
  * the threads. Thread-safe. */
 PITH_API pith_status pith_stop_threads(pith_error *err);
 
 /* Work that a host's thread pool does: run calls task(context, part) once for each part from 0 to
  * parts - 1, on any threads, in any order, at the same time or one after the other, and returns
- * when all are done. It may run parts on the calling thread. There are as many parts as threads are
- * wanted, at most 512; each takes work until none is left, so a part that begins late finds little
- * to do. Threads need 1 MiB of stack. A part makes no runs of its own. width: the most that may
- * run at the same time. */
+ * when all are done. It may run parts on the calling thread. There are as many parts as threads, at
+ * most 512; each draws work until none is left, so a part that begins late finds little to do.
+ * Threads need 1 MiB of stack. A part makes no runs of its own. width: the most that may run at
+ * the same time. */
 typedef struct pith_executor {
     void (*run)(void *user, void (*task)(void *context, size_t part), void *context, size_t parts,
                 int32_t width);
@@ -93,7 +93,7 @@ typedef struct pith_executor {
 
 /* From now on the library creates no threads; what it would give to them goes to this pool. Those
  * that it has sleep; pith_stop_threads ends them. The struct is copied, and what it points to must
- * live until another one has taken its place. NULL: the library's own threads again. Results keep
+ * live until another one has replaced it. NULL: the library's own threads again. Results keep
  * their bits. A child of fork keeps the pool. In a build without threads it has no effect. Errors:
  * PITH_ERR_ARGUMENT if there is no run; PITH_ERR_BUSY if a call has work on the threads.
  * Thread-safe. */
@@ -131,7 +131,7 @@ template <class T> inline T pith_init_of_size() noexcept {
 /* clang-format on */
 #endif
 
-/* Of functions that take a context and no options. */
+/* For functions that have a context and no options. */
 #define PITH_CALL_INIT PITH_SIZED_INIT(pith_call)
 
 #endif

@@ -32,7 +32,7 @@ typedef struct pith_chunk {
 #define PITH_CHUNK_INIT { 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* Of the call context the three ways to end a call have an effect: one thread finds a chunk. */
+/* In the call context, the three ways to end a call have an effect: one thread finds a chunk. */
 typedef struct pith_chunk_options {
     pith_call call;
     int32_t overlap; /* tokens that a chunk repeats from the one before it, at most; as many as

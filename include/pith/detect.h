@@ -54,7 +54,7 @@ typedef enum pith_face_score {
  * FaceDetectorYN. */
 #define PITH_DETECT_OWN_SIZE (-1)
 
-/* Of the call context all but log has an effect; progress tells of "pictures", and allocator is
+/* In the call context, only log has no effect; progress reports "pictures", and allocator is
  * that of the faces and must outlive them. */
 typedef struct pith_detect_options {
     pith_call call;
@@ -84,10 +84,10 @@ typedef struct pith_detect_options {
  *     if a large face has a low score. A larger one is looked at scaled to fit into 320x320, and in
  *     its own size if that is no more than full HD (1920x1080), else as large as three runs of
  *     640x640 in all allow. Where boxes overlap, the best score decides.
- *   - A model that was opened with PITH_OPEN_STRICT_SHAPES takes the size only that its file
+ *   - A model that was opened with PITH_OPEN_STRICT_SHAPES accepts only the size that its file
  *     declares.
- *   - ONNX Runtime takes declared sizes only; the sizes above are then put together from windows of
- *     the declared size.
+ *   - ONNX Runtime accepts declared sizes only; the sizes above are then put together from windows
+ *     of the declared size.
  * After an error no faces are held. An error names the picture by its index. PITH_ERR_UNSUPPORTED:
  * the model is no detector that is known. */
 PITH_API pith_status pith_detect(pith_faces *faces, const pith_model *model,

@@ -74,8 +74,8 @@ typedef struct pith_batching {
 
 #define PITH_BATCHING_INIT PITH_SIZED_INIT(pith_batching)
 
-/* Of the call context all but log and allocator has an effect, which are the model's; progress
- * tells of "texts". The vectors of the first stats->texts_done texts are valid after an early end.
+/* In the call context, only log and allocator have no effect; they are the model's. progress
+ * reports "texts". The vectors of the first stats->texts_done texts are valid after an early end.
  */
 typedef struct pith_embed_options {
     pith_call call;

@@ -65,7 +65,7 @@ typedef struct pith_token_rows {
     size_t dim;
 } pith_token_rows;
 
-/* The results of a call. What was not asked for is NULL. */
+/* The results of a call. Kinds that were not asked for are NULL. */
 typedef struct pith_encoded {
     size_t texts;
     size_t dim;         /* of dense vectors */
@@ -100,7 +100,7 @@ typedef struct pith_token_memory {
     size_t offset_room, id_room, float_room; /* float_room: dim floats are needed per vector */
 } pith_token_memory;
 
-/* Memory of the caller for all results. What is not asked for may be NULL. */
+/* Memory of the caller for all results. Kinds that are not asked for may be NULL. */
 typedef struct pith_encode_memory {
     size_t size;
     float *dense;

@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* Of the context, progress tells of the "steps" of opening alone, and profile records its phases.
- * threads counts for what opening packs. */
+/* In the context, progress reports only the "steps" of opening, profile records its phases, and
+ * threads applies to the weights that opening packs. */
 typedef struct pith_export_options {
     pith_call call;
     int32_t opset;         /* of ai.onnx, 17 to 25; 0: the oldest from 17 to 28 that has
@@ -26,7 +26,7 @@ typedef struct pith_export_options {
     int32_t normalize;     /* with pool: a pith_choice: whether vectors have length 1 */
     int32_t dim;           /* with pool: keep the first dim components, then normalise; 0: what the
                                model says */
-    const char *data_name; /* name of a second file beside the first, for weights of 1 kB and more,
+    const char *data_name; /* name of a second file next to the first, for weights of 1 kB and more,
                                if the first would have more than 2 GB; NULL: such a model is an
                                error */
     int32_t data_always;   /* 1: the second file is written whatever the size */

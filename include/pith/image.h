@@ -24,7 +24,7 @@ extern "C" {
 
 /* ---- pictures ---- */
 
-/* 8 bits per channel. The caller may also fill it himself; the functions that take a picture only
+/* 8 bits per channel. The caller may also fill it himself; the functions that get a picture only
  * read it. */
 typedef struct pith_image {
     uint8_t *pixels;                 /* [height, width, channels] without gaps, the top row first */
@@ -40,7 +40,7 @@ PITH_API void pith_image_free(pith_image *image);
 
 #define PITH_IMAGE_MAX_PIXELS 100000000
 
-/* What a file says of its picture beside the pixels. Pixels are never changed by it. */
+/* What a file says of its picture in addition to the pixels. Pixels are never changed by it. */
 typedef struct pith_image_details {
     size_t size;
     int32_t channels; /* of the file: 1 grey, 3 RGB, 4 with alpha; whatever was asked for */
@@ -61,34 +61,34 @@ typedef struct pith_image_details {
  * NULL is allowed. */
 PITH_API void pith_image_details_free(pith_image_details *details);
 
-/* Of the context, allocator and the ways to stop have an effect. A decoder of libpith_image.so or
- * libpith_heif.so is not ended within a picture; what is done before and after it is. */
+/* In the context, allocator and the ways to stop have an effect. A decoder of libpith_image.so or
+ * libpith_heif.so is not ended within a picture; the work before and after it is. */
 typedef struct pith_image_options {
     pith_call call;
-    int32_t channels;         /* 1, 3, 4: what is wanted; 0: 1 if the file is grey, 4 if it has
+    int32_t channels;         /* 1, 3, 4: that many; 0: 1 if the file is grey, 4 if it has
                                  transparency, else 3 */
     int32_t keep_orientation; /* 0: the picture is turned upright by its EXIF or TIFF tag; 1: it is
                                  left as it is */
     uint64_t max_pixels;      /* width * height may not be larger; 0: PITH_IMAGE_MAX_PIXELS */
     const char *module_path;  /* libpith_image.so, or the folder it is in; libpith_heif.so lies
-                                beside it. NULL: they are searched in the folder of the library (or
+                                next to it. NULL: they are searched in the folder of the library (or
                                 of the program that contains it), in ../lib from there, and in the
                                 folder that libraries were installed to */
     pith_image_details *details; /* receives the profile and the resolution; pith_image_details_free
                                     frees it. If the call fails, there is nothing in it. NULL: they
-                                    are not wanted */
+                                    are not needed */
 } pith_image_options;
 
 #define PITH_IMAGE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_image_options)
 
-/* Decodes a picture. The format is told by the contents: JPEG, PNG, WebP, TIFF, JPEG 2000, GIF,
+/* Decodes a picture. The contents decide the format: JPEG, PNG, WebP, TIFF, JPEG 2000, GIF,
  * HEIC, AVIF, BMP or PNM.
  *   - 16 bits per channel become the upper 8. (Pillow cuts 16-bit grey off at 255 instead.)
  *     Palettes are looked up. CMYK becomes RGB without a colour profile. Profiles are handed out in
  *     options->details and change no pixel.
  *   - Converted to RGB, a picture loses its alpha. Grey is ITU-R 601-2 luma. Both are as in Pillow.
  *   - Of a picture with several frames or pages the first is decoded.
- *   - The size is checked before memory for pixels is taken. While they work, decoders take up to 8
+ *   - The size is checked before memory for pixels is allocated. Decoders themselves need up to 8
  *     bytes per pixel of their own, those of JPEG 2000, HEIC and AVIF up to 32.
  *   - HEIC and AVIF are turned by boxes of their own, whatever keep_orientation says.
  * PITH_ERR_ARGUMENT: more pixels than max_pixels. PITH_ERR_FORMAT: damaged or cut off.
@@ -101,7 +101,7 @@ PITH_API pith_status pith_image_decode(pith_image *image, const void *data, size
 PITH_API pith_status pith_image_read(pith_image *image, const char *path,
                                      const pith_image_options *options, pith_error *err);
 
-/* Of the context, the ways to stop have an effect. */
+/* In the context, the ways to stop have an effect. */
 typedef struct pith_image_encode_options {
     pith_call call;
     const char *format;                /* "jpeg", "png" or "webp"; NULL: "png" */
@@ -137,7 +137,7 @@ typedef enum pith_image_filter {
 
 /* The size of the result is given in one of three ways: width and height; shortest_edge, with
  * longest_edge as a limit of the other edge if it is not 0; longest_edge alone. Edges keep the
- * picture's proportions: the other edge is rounded down, as in transformers. Of the context,
+ * picture's proportions: the other edge is rounded down, as in transformers. In the context,
  * allocator and the ways to stop have an effect. */
 typedef struct pith_image_resize_options {
     pith_call call;
@@ -150,9 +150,9 @@ typedef struct pith_image_resize_options {
 #define PITH_IMAGE_RESIZE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_image_resize_options)
 
 /* Resizes image to a new picture of as many channels. The bytes are those of Image.resize of Pillow
- * 13: when a picture becomes smaller, the filter becomes wider, so that nothing is skipped (but for
- * NEAREST). Earlier versions of Pillow differ by rounding where the height loses more than twice as
- * many pixels as the width. */
+ * 13: when a picture becomes smaller, the filter becomes wider, so that nothing is skipped (except
+ * for NEAREST). Earlier versions of Pillow differ by rounding where the height loses more than
+ * twice as many pixels as the width. */
 PITH_API pith_status pith_image_resize(pith_image *resized, const pith_image *image,
                                        const pith_image_resize_options *options, pith_error *err);
 
@@ -172,7 +172,7 @@ typedef struct pith_image_processor pith_image_processor;
 /* path: a folder with preprocessor_config.json, or with processor_config.json whose image_processor
  * wins over it, as in transformers 5; or one of these files. The steps are those of the class that
  * the file names in image_processor_type, in its form that uses Pillow. Where no class is named,
- * config.json of the same folder tells the model and so the class. A class that is not known, and a
+ * config.json of the same folder names the model and so the class. A class that is not known, and a
  * key that none of the known classes has, are errors that name it. allocator: NULL is the library's
  * own; must outlive the processor. */
 PITH_API pith_status pith_image_processor_open(pith_image_processor **processor, const char *path,
@@ -185,15 +185,15 @@ PITH_API pith_status pith_image_processor_shape(int64_t dims[3],
                                                 const pith_image_processor *processor,
                                                 int32_t width, int32_t height, pith_error *err);
 
-/* One picture as a model wants it: pixel_values has room for the floats of
+/* One picture as a model needs it: pixel_values has room for the floats of
  * pith_image_processor_shape, [3, height, width]. image may have 1, 3 or 4 channels. */
 PITH_API pith_status pith_image_process(float *pixel_values, const pith_image_processor *processor,
                                         const pith_image *image, pith_error *err);
 
 /* ---- vectors ---- */
 
-/* Of the call context all but log and allocator has an effect, which are the model's; progress
- * tells of "pictures". */
+/* In the call context, only log and allocator have no effect; they are the model's. progress
+ * reports "pictures". */
 typedef struct pith_embed_images_options {
     pith_call call;
     int32_t pooling;   /* a pith_pooling. PITH_POOLING_MODEL: what the model pools itself
@@ -217,15 +217,15 @@ PITH_API pith_status pith_embed_images_dim(size_t *dim, const pith_model *model,
 
 /* Writes one vector per picture to vectors: float[count][dim], row-major, owned by the caller; dim
  * is that of pith_embed_images_dim. Pictures go through the processor of the model's directory and
- * the part of the model that takes pixels: CLIP and SigLIP (image_embeds), ViT and ResNet
+ * the part of the model that reads pixels: CLIP and SigLIP (image_embeds), ViT and ResNet
  * (pooler_output), or any ONNX file with an input [batch, 3, height, width]. A picture's vector has
  * the same bits whatever the other pictures and the number of threads are.
  *   - Without options->failures an error names the first bad picture by its index; vectors are then
  *     unspecified.
- *   - With it a bad picture (not filled, too large, of a size that the model does not take) has its
- *     error there and NaN in its row; the others have their vectors, and the call returns PITH_OK.
- *     A call that is cancelled, runs out of memory or cannot begin fails as a whole, with vectors
- *     and failures unspecified.
+ *   - With it a bad picture (not filled, too large, of a size that the model does not accept) has
+ *     its error there and NaN in its row; the others have their vectors, and the call returns
+ *     PITH_OK. A call that is cancelled, runs out of memory or cannot begin fails as a whole, with
+ *     vectors and failures unspecified.
  * Any number of threads may call this on one model at once. */
 PITH_API pith_status pith_embed_images(float *vectors, const pith_model *model,
                                        const pith_image *images, size_t count,

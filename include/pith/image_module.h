@@ -1,7 +1,7 @@
 /* pith/image_module.h - what a module of decoders gives libpith.
  *
- * libpith_image.so is such a module. It exports one symbol, pith_image_codecs, and knows nothing of
- * libpith but this header. A decoder reads the header of a picture, calls `begin` with its size,
+ * libpith_image.so is such a module. It exports one symbol, pith_image_codecs, and knows only this
+ * header of libpith. A decoder reads the header of a picture, calls `begin` with its size,
  * and writes rows to the memory it gets. So libpith alone decides on limits and memory. Decoders
  * keep no state; any number of threads may decode at once. */
 #ifndef PITH_IMAGES_DECODER_MODULE_H
@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Raised when anything in this header changes. libpith takes modules of its own number only. */
+/* Raised when anything in this header changes. libpith loads modules of its own number only. */
 #define PITH_IMAGE_MODULE_ABI 3
 
 typedef struct pith_image_header {

@@ -33,28 +33,28 @@ enum {
                                           after its last use, instead of one planned buffer. The
                                           results have the same bits. For measuring what the buffer
                                           saves. */
-    PITH_OPEN_NO_PLAN_REUSE = 1u << 6, /* plan shapes and memory anew in each run, also for shapes
+    PITH_OPEN_NO_PLAN_REUSE = 1u << 6, /* plan shapes and memory again in each run, also for shapes
                                           that had a plan. For measuring what the reuse saves. */
     PITH_OPEN_INNER = 1u << 7          /* every named value of an .onnx file's graph that a node
                                           gives, and that is a tensor of numbers, is an output, in
                                           the order of nodes. Also on ONNX Runtime. With
-                                          PITH_OPTIMIZATION_NONE only; such a model takes no texts.
+                                          PITH_OPTIMIZATION_NONE only; such a model embeds no texts.
                                           For finding where two runtimes begin to differ. */
 };
 
 #define PITH_OPTIMIZATION_NONE (-1)
 
 /* call.log and call.allocator are kept, as copies, for all calls on the model; the rest of the
- * context is of the opening: call.profile records its phases, and progress tells of its "steps". */
+ * context is of the opening: call.profile records its phases, and progress reports its "steps". */
 typedef struct pith_open_options {
     pith_call call;
     uint32_t flags;                  /* PITH_OPEN_* */
     int32_t optimization;            /* level 1 to 3; 0: 3, all passes; PITH_OPTIMIZATION_NONE: the
                                         graph runs as it is written */
     size_t memory_limit;             /* bytes that the model, its sessions and its calls may hold
-                                        together. Mapped files do not count. A call that needs more
+                                        together, without mapped files. A call that needs more
                                         fails with PITH_ERR_MEMORY. 0: no limit */
-    int64_t loop_limit;              /* iterations that one Loop node may take before the run fails;
+    int64_t loop_limit;              /* iterations that one Loop node may make before the run fails;
                                         0: 2^31 */
     const char *stop_after;          /* name of the last optimisation pass to run; NULL: all run */
     const char *const *input_shapes; /* [input_shape_count] strings such as "name=1x3x480x640": the
@@ -67,7 +67,7 @@ typedef struct pith_open_options {
                                "auto"; NULL: "builtin". See pith/runtime.h */
     const char *model_file; /* name of the file to open in a directory: "onnx/model_fp16.onnx",
                                "pytorch_model.bin"; NULL: the best one there, see docs/cli.md */
-    const char *route;      /* which route of a Router module to take: "query"; or which task of a
+    const char *route;      /* which route of a Router module to use: "query"; or which task of a
                           network with a part for each (lora_adaptations in config.json):
                           "retrieval.query"; NULL: the model's default */
     /* Freed buffers that are kept for later calls. They count as held by the model, but not against
@@ -79,19 +79,19 @@ typedef struct pith_open_options {
                             text calls keep; 0: one per thread; -1: none. At most 4096 */
     int32_t pressure_percent; /* memory is short when this share of the machine's memory, or of the
                                  control group's limit, is in use: text calls then free what is only
-                                 kept for speed and make their batches small, and the log is told.
+                                 kept for speed and make their batches small, and the log says so.
                                  0: 80; -1: never. See pith/memory.h */
     const char *system_root;  /* put in front of the paths of /proc and /sys that tell it, for
                                  tests; NULL: nothing */
     int32_t session_idle_ms;  /* an idle session ends when it was not used for so long; it is looked
                                  for at the end of each call. 0: never */
     const char *devices;      /* names of devices in the order of preference, such as "cuda,cpu". An
-                            operator runs on the first that takes it. A device that this build does
-                            not have, that is missing or fails to open is left out. If one fails in
-                            a run, the run is repeated on the others, and so are all later ones.
-                            Each is told to the log and counted. An operator that no device of the
-                            list takes is an error, so cpu should stand last. "auto": all devices of
-                            this build. NULL: the same, but a device that fails is an error. */
+                            operator runs on the first that supports it. A device that this build
+                            does not have, that is missing or fails to open is left out. If one
+                            fails in a run, the run is repeated on the others, and so are all later
+                            ones. Each is logged and counted. An operator that no device of the list
+                            supports is an error, so cpu should be last. "auto": all devices of this
+                            build. NULL: the same, but a device that fails is an error. */
     const pith_runtime_options *runtime_options; /* of the runtimes "ort" and "auto"; NULL: the
                                                     defaults. Not kept. */
     int32_t inter_op_threads; /* threads that work on independent branches of the graph at the same
@@ -137,8 +137,8 @@ PITH_API void pith_model_close(pith_model *model);
 /* Returns the model, with one more reference, which pith_model_close gives up. Thread-safe. */
 PITH_API pith_model *pith_model_share(const pith_model *model);
 
-/* Returns the bytes that the model, its sessions and its running calls hold now. Mapped files do
- * not count. *peak, if peak is not NULL, is set to the most they have held so far. Thread-safe. */
+/* Returns the bytes that the model, its sessions and its running calls hold now, without mapped
+ * files. *peak, if peak is not NULL, is set to the most they have held so far. Thread-safe. */
 PITH_API size_t pith_model_bytes(const pith_model *model, size_t *peak);
 
 /* Frees the buffers that the model and its tokenizer keep for later calls. Call it before the host
@@ -150,7 +150,7 @@ typedef struct pith_metadata {
     const char *key, *value;
 } pith_metadata;
 
-/* What the file of a network says of itself. The strings belong to the model; "" stands where the
+/* What the file of a network says of itself. The strings belong to the model; "" is where the
  * file says nothing. A compiled file says what that said from which it was compiled. */
 typedef struct pith_model_info {
     size_t size;
@@ -176,7 +176,7 @@ PITH_API pith_status pith_model_report(pith_model_info *info, const pith_model *
 PITH_API pith_status pith_model_runtime(pith_runtime_report *report, const pith_model *model,
                                         pith_error *err);
 
-/* ---- are the fusions right? pith_source_check_fusions (pith/source.h) tells ---- */
+/* ---- are the fusions right? pith_source_check_fusions (pith/source.h) says ---- */
 
 /* A difference between the model as written and the optimised model. The strings are valid during
  * the callback. */
@@ -193,7 +193,7 @@ typedef struct pith_check_finding {
 } pith_check_finding;
 
 /* The call context goes for all models that the check opens; log and profile are ignored, progress
- * tells of "runs", and open->call.allocator goes before its allocator. */
+ * reports "runs", and open->call.allocator overrides its allocator. */
 typedef struct pith_check_options {
     pith_call call;
     const pith_open_options *open; /* NULL: the defaults. Levels 1 to open->optimization are
@@ -212,7 +212,7 @@ typedef struct pith_check_options {
 /* Writes the model as one compiled file: the optimised graphs, the weights in the layout of the
  * kernels, the tokenizer and the settings. pith_model_open and pith_model_open_memory open it
  * without the files it was made from. It gives the same bits on every processor, and processes that
- * map it share its pages. docs/architecture.md describes the format. writer->begin is told the
+ * map it share its pages. docs/architecture.md describes the format. writer->begin gets the
  * size of the file. */
 PITH_API pith_status pith_model_save(const pith_model *model, const pith_writer *writer,
                                      pith_error *err);
@@ -233,13 +233,13 @@ PITH_API size_t pith_model_route_count(const pith_model *model);
 /* "" if there is no such name */
 PITH_API const char *pith_model_route_name(const pith_model *model, size_t index);
 
-/* Of the call context the three ways to end a call and progress ("texts") have an effect. After an
+/* In the call context, the three ways to end a call and progress ("texts") have an effect. After an
  * early end some weights are rounded, and the model works. */
 typedef struct pith_calibrate_options {
     pith_call call;
-    const pith_str *texts; /* [text_count] texts like those the model will embed. Of more than 1,024
-                              texts, 1,024 evenly spaced ones are used. NULL: texts are made up from
-                              the vocabulary, in every script it covers. */
+    const pith_str *texts; /* [text_count] texts like those the model will embed. If there are
+                              more than 1,024, evenly spaced ones are used, as many. NULL: texts
+                              are made up from the vocabulary, in every script it covers. */
     size_t text_count;
 } pith_calibrate_options;
 

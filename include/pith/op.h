@@ -28,8 +28,8 @@
  * The life of a node, in this order:
  *   infer     when the model is opened, with what is known by then, and again when the sizes of the
  *             inputs are known
- *   prepare   once per plan; makes the state, which nobody changes afterwards
- *   scratch   when the sizes are known: how much memory run needs beside its outputs
+ *   prepare   once per plan; makes the state, which never changes afterwards
+ *   scratch   when the sizes are known: how much memory run needs in addition to its outputs
  *   run       each time; computes the outputs
  * All of them may be called by several threads at the same time, run also with the same state. They
  * must be functions of what they are given, keep the floating-point mode, and not call
@@ -54,7 +54,7 @@ extern "C" {
 /* A node of a model. */
 typedef struct pith_op_node pith_op_node;
 
-/* What is known of a tensor before it is computed. */
+/* The facts that are known of a tensor before it is computed. */
 typedef struct pith_op_type {
     int32_t dtype; /* a pith_dtype; PITH_UNDEFINED: not known yet */
     int32_t rank;  /* -1: not known yet */
@@ -96,7 +96,7 @@ typedef struct pith_op_run {
     const void *state;            /* of prepare */
     const pith_tensor *const *in; /* NULL: absent */
     /* Shape and data are set, unless the operator is PITH_OPERATOR_DYNAMIC; every element is to be
-     * written. NULL: absent, or nobody reads it. */
+     * written. NULL: absent, or never read. */
     pith_tensor *const *out;
     int32_t in_count, out_count;
     void *scratch;   /* aligned to 64 bytes, of the size that scratch said; its contents are
@@ -111,10 +111,10 @@ enum {
      * only. */
     PITH_OPERATOR_ELEMENTWISE = 1 << 0,
     /* run may be given an input's memory as that of output 0: of input 0, or if ELEMENTWISE also of
-     * input 1, when the size is the same and nobody reads the input later. */
+     * input 1, when the size is the same and the input is not read later. */
     PITH_OPERATOR_IN_PLACE = 1 << 1,
     /* The shapes of outputs depend on contents: infer sets dtypes and may leave sizes open, and run
-     * takes the memory of each output from pith_op_output. */
+     * gets the memory of each output from pith_op_output. */
     PITH_OPERATOR_DYNAMIC = 1 << 2,
     /* Not a function of its inputs, such as random numbers: it is not computed at load, and equal
      * nodes stay apart. */

@@ -28,7 +28,7 @@ PITH_API uint64_t pith_profile_now(void);
 /* Adds a phase of the host program, which ran in the calling thread from begin_ns (a
  * pith_profile_now) until now. name is copied. If profile is NULL, nothing happens. Thread-safe. */
 PITH_API void pith_profile_phase(pith_profile *profile, const char *name, uint64_t begin_ns);
-/* A phase that has ended. name is valid during the call that tells of it. */
+/* A phase that has ended. name is valid during the call that reports it. */
 typedef struct pith_phase {
     const char *name; /* "open", "read", "tokenise", "picture", "run", "pool" …; docs/cli.md lists
                          them */

@@ -9,9 +9,9 @@
  *     request.user = connection;
  *     if (pith_queue_submit(&ticket, queue, &request, &err)) puts(err.message);
  *
- * Threads of the queue take chunks of texts, put together from whatever waits, and run them through
- * the model. There is no timer: a text that finds an idle thread runs at once, and one that does
- * not shares the next chunk with others. A result has the same bits whatever it shared a chunk
+ * Threads of the queue fetch chunks of texts, put together from whatever waits, and run them
+ * through the model. There is no timer: a text that finds an idle thread runs at once, and one that
+ * does not shares the next chunk with others. A result has the same bits whatever it shared a chunk
  * with, which is what makes this legal.
  *
  * Who comes next: requests of the highest priority; among these the keys take turns, and among the
@@ -38,7 +38,7 @@ extern "C" {
 /* Any number of threads may use a queue at once. */
 typedef struct pith_queue pith_queue;
 
-/* Of the call context threads and allocator have an effect: how many threads the queue has, and
+/* In the call context, threads and allocator have an effect: how many threads the queue has, and
  * where its own memory, with copies of requests, comes from; it must outlive the queue. What a text
  * needs while it is run, and results, are of the model's allocator. */
 typedef struct pith_queue_options {
@@ -101,14 +101,14 @@ typedef struct pith_request {
     int32_t priority;      /* -100 to 100; the highest comes first */
     const pith_str *texts; /* [count], copied; or */
     const pith_token_ids
-        *tokens; /* [count], copied; NULL if there are texts. Of PITH_REQUEST_RERANK
+        *tokens; /* [count], copied; NULL if there are texts. For PITH_REQUEST_RERANK
                                      each is a pair, as of pith_rerank_tokens */
     size_t count;
     pith_str query;                    /* of PITH_REQUEST_RERANK, copied */
     const pith_encode_options *encode; /* of PITH_REQUEST_ENCODE, or */
-    const pith_score_options *score;   /* of the others; copied. NULL: the defaults. Of their call
+    const pith_score_options *score;   /* of the others; copied. NULL: the defaults. Their call
                                            contexts, batch_tokens, batching, stats, results and
-                                           failures nothing is looked at. */
+                                           failures are ignored. */
     uint64_t deadline_ns; /* a time of pith_clock_now: if there are texts then which have not begun,
                              the request fails with PITH_ERR_DEADLINE, at the end of the chunk that
                              runs. 0: none */
@@ -137,8 +137,8 @@ PITH_API pith_status pith_queue_submit(uint64_t *ticket, pith_queue *queue,
 PITH_API pith_status pith_queue_cancel(pith_queue *queue, uint64_t ticket, pith_error *err);
 
 /* Accepts no more requests, so that pith_queue_submit fails with PITH_ERR_BUSY from now on, and
- * waits until all callbacks have returned. Of the call context, which may be NULL, what ends a call
- * early has an effect: it ends the wait, and requests go on. Thread-safe. */
+ * waits until all callbacks have returned. In the call context, which may be NULL, what ends a call
+ * early has an effect: it ends the wait, and requests continue. Thread-safe. */
 PITH_API pith_status pith_queue_drain(pith_queue *queue, const pith_call *call, pith_error *err);
 
 /* Counts since the queue was made, and its state at this moment. */

@@ -36,9 +36,9 @@ typedef struct pith_runtime_options {
     const char *const *providers; /* [provider_count] execution providers in the order of
                                      preference, each with its settings: "cuda",
                                      "cuda:device_id=0,gpu_mem_limit=1000000000", "cpu". One that
-                                     the library lacks is passed over with a warning; without any
-                                     left, ONNX Runtime counts as unusable. What no provider takes
-                                     runs on the CPU. */
+                                     the library lacks is skipped with a warning; without any
+                                     left, ONNX Runtime is treated as unusable. Steps of no provider
+                                     run on the CPU. */
     size_t provider_count;
     const char *const *settings; /* [setting_count] entries of the session's configuration:
                                     "key=value" */

@@ -8,7 +8,7 @@
  *     pith_search_index_destroy(index);
  *
  * Such an index looks at rows in memory of the caller, such as a mapped file, and does not copy
- * them. One that pith_search_index_build makes takes rows page by page, owns them, and can change.
+ * them. One that pith_search_index_build makes reads rows page by page, owns them, and can change.
  * Both can be saved; the file opens in milliseconds.
  *
  * Each row is compared with each query, so the hits are the true ones. A first pass over a smaller
@@ -54,7 +54,7 @@ typedef enum pith_first_pass {
 
 typedef struct pith_search_index pith_search_index;
 
-/* Of the call context threads, the three ways to end a call, while a copy is made for the first
+/* In the call context, threads, the three ways to end a call, while a copy is made for the first
  * pass, and allocator have an effect. Searches use the allocator too, from any thread. */
 typedef struct pith_search_index_options {
     pith_call call;
@@ -62,9 +62,9 @@ typedef struct pith_search_index_options {
     int32_t dtype;      /* of the rows: PITH_F32, PITH_F16, PITH_I8 or PITH_U8; 0: PITH_F32 */
     int32_t bits;       /* 1: rows of PITH_U8 hold one bit for each component, as numpy.packbits
                            makes them: the first component is the highest bit of the first byte, and
-                           bits behind the last component do not count. A 1 stands for the component
-                           +1, a 0 for -1. Of a query, components above 0 count as +1 and all others
-                           as -1. */
+                           bits after the last component are ignored. A 1 stands for the component
+                           +1, a 0 for -1. In a query, components above 0 are +1 and all others
+                           -1. */
     int32_t first_pass; /* a pith_first_pass; only for rows of f32 and f16, and not with
                            PITH_METRIC_MAXSIM */
     size_t row_bytes;   /* bytes from one row to the next; 0: rows follow each other without gaps */
@@ -99,11 +99,11 @@ typedef struct pith_hit {
     float score;
 } pith_hit;
 
-/* Of the call context threads and the three ways to end a call have an effect. */
+/* In the call context, threads and the three ways to end a call have an effect. */
 typedef struct pith_search_options {
     pith_call call;
     int32_t rescore;             /* the first pass picks this many times as many candidates as hits
-                                    are wanted; 0: 4 */
+                                    are asked for; 0: 4 */
     int32_t exact;               /* 1: leave out the first pass */
     const size_t *query_offsets; /* for PITH_METRIC_MAXSIM: query i has the rows from
                                     query_offsets[i] up to, without, query_offsets[i + 1], count + 1
@@ -147,9 +147,9 @@ typedef struct pith_row_source {
  * the rows without gaps, 8 bytes for each id, 11 to 22 bytes for each row to find it by its id, the
  * copy of the first pass, and at most 1 MiB that is not in use.
  *
- * Errors beside those of pith_search_index_create: PITH_ERR_ARGUMENT if an id is negative or comes
- * twice; PITH_ERR_UNSUPPORTED for PITH_METRIC_MAXSIM, whose documents only
- * pith_search_index_create takes. *index is unchanged after an error. */
+ * Errors in addition to those of pith_search_index_create: PITH_ERR_ARGUMENT if an id is negative
+ * or comes twice; PITH_ERR_UNSUPPORTED for PITH_METRIC_MAXSIM, whose documents only
+ * pith_search_index_create accepts. *index is unchanged after an error. */
 PITH_API pith_status pith_search_index_build(pith_search_index **index,
                                              const pith_row_source *source, size_t dim,
                                              const pith_search_index_options *options,
@@ -188,7 +188,7 @@ PITH_API pith_status pith_search_index_save(const pith_search_index *index, cons
 /* Maps what pith_search_index_save wrote, whose size does not matter for the time it takes, but
  * that offsets of documents are read. The file must stay as it is until the index is destroyed or
  * changed. dim: that of the queries to come; a file of another one is refused. 0: the file says it,
- * and the caller asks pith_search_index_dim. Of the options the call context is used, and
+ * and the caller asks pith_search_index_dim. In the options the call context is used, and
  * first_pass: 0, or that of the file, or it is refused.
  *
  * The header and the sizes of the contents are checked, so that searching any file is safe; the

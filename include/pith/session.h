@@ -49,14 +49,14 @@ PITH_API pith_status pith_session_create(pith_session **session, const pith_mode
 /* Frees the session; NULL is allowed. */
 PITH_API void pith_session_destroy(pith_session *session);
 
-/* Of the call context threads, profile and the three ways to end a call have an effect; in
+/* In the call context, threads, profile and the three ways to end a call have an effect; in
  * pith_model_run also the allocator. */
 typedef struct pith_run_options {
     pith_call call;
-    const char *const *output_names; /* [output_count]: the outputs that are wanted, in the order of
-                                        the results; nothing else is computed than what they need,
-                                        and they have the same bits as in a run of all. None may
-                                        stand there twice. NULL: all, in the model's order */
+    const char *const *output_names; /* [output_count]: the outputs to compute, in the order of
+                                        the results; only what they need is computed, and
+                                        they have the same bits as in a run of all. Each name
+                                        may be there once. NULL: all, in the model's order */
     size_t output_count;
 } pith_run_options;
 
@@ -65,16 +65,16 @@ typedef struct pith_run_options {
 /* Runs the model once.
  *   - inputs: pith_tensor[input_count]; names[i] is the name of inputs[i]. The call only reads
  *     them.
- *   - outputs: one pith_tensor for each output that is wanted. Their data belongs to the session
+ *   - outputs: one pith_tensor for each output that is asked for. Their data belongs to the session
  *     and is valid until its next run or its end; that of bound outputs is the caller's. Memory
- *     that is bound to an output that is not wanted is left as it is.
- *   - Inputs that were bound may be left out. One that is given takes the place of a bound one in
+ *     that is bound to an output that is not asked for is left as it is.
+ *   - Inputs that were bound may be left out. One that is given replaces a bound one in
  *     this run.
  *   - An optional input may be fed a value other than its default. The first such run plans the
  *     graph again for this session, which takes as long as opening did; later runs reuse the plan.
  *     Compiled models refuse it.
  *   - Which steps a set of outputs needs is found in its first run; a session remembers the last
- *     eight such sets. All inputs are needed whatever is wanted.
+ *     eight such sets. All inputs are needed whatever is asked for.
  * Errors: PITH_ERR_ARGUMENT if the inputs do not fit the model, PITH_ERR_RUN if a node cannot
  * compute its result. */
 PITH_API pith_status pith_session_run(pith_session *session, pith_tensor *outputs,

@@ -27,11 +27,11 @@ typedef struct pith_source pith_source;
 enum {
     PITH_SOURCE_FILE = 1u << 16 /* path is that of a file, and no directory or name of the model
                                    cache: for files of any contents that pith_source_verify and
-                                   pith_source_convert take */
+                                   pith_source_convert need */
 };
 
-/* Of the context, progress tells of "files" (of the directory, with folders as one), the three ways
- * to end a call have an effect, and the allocator is that of the source. Warnings are told by the
+/* In the context, progress reports "files" (of the directory, with folders as one), the three ways
+ * to end a call have an effect, and the allocator is that of the source. Warnings come from the
  * calls on the source. */
 typedef struct pith_source_options {
     pith_call call;
@@ -42,15 +42,15 @@ typedef struct pith_source_options {
     const char *model_file; /* as in pith_open_options; copied */
     const char *route;      /* as in pith_open_options; copied */
     size_t memory_limit;    /* bytes that the source may hold, and that each call on it may hold;
-                               0: no limit. Mapped files do not count */
+                               0: no limit. Without mapped files */
 } pith_source_options;
 
 #define PITH_SOURCE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_source_options)
 
 /* Finds a model, as pith_model_open does, and opens its files: those of its directory, three
  * folders deep and at most 4,096, and external data of an ONNX file. Files elsewhere, such as the
- * base model of an adapter, are opened and kept by the first call that needs them. What is wrong
- * with the contents of a file is told by the calls on the source. The caller owns *source.
+ * base model of an adapter, are opened and kept by the first call that needs them. Calls on the
+ * source report faults in the contents of a file. The caller owns *source.
  * Thread-safe. */
 PITH_API pith_status pith_source_open(pith_source **source, const char *path,
                                       const pith_source_options *options, pith_error *err);
@@ -96,8 +96,8 @@ PITH_API pith_status pith_source_check_fusions(size_t *findings, const pith_sour
                                                const pith_check_options *options, pith_error *err);
 
 /* Compares all bytes of a compiled file with the hashes stored in it. Opening a file checks its
- * header only. A damaged file gives PITH_ERR_FORMAT, and the message names the section. Of the
- * context, which may be NULL, progress tells of "bytes", and the three ways to end a call have an
+ * header only. A damaged file gives PITH_ERR_FORMAT, and the message names the section. In the
+ * context, which may be NULL, progress reports "bytes", and the three ways to end a call have an
  * effect. Thread-safe. */
 PITH_API pith_status pith_source_verify(const pith_source *source, const pith_call *call,
                                         pith_error *err);

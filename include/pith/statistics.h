@@ -45,7 +45,7 @@ typedef struct pith_statistics {
     uint64_t tensors_copied; /* inputs and outputs that were copied */
     /* sessions: the runners of text calls, and sessions of pools */
     uint64_t sessions_made;
-    uint64_t sessions_borrowed; /* times one that existed was taken; a new one counts as made */
+    uint64_t sessions_borrowed; /* times one that existed was reused; new ones are in made */
     uint64_t sessions_waited;   /* times a caller waited for one */
     uint64_t sessions_evicted;  /* ended because too many were idle, or idle for too long, or
                                    because the call was so long that keeping their memory would save
@@ -54,7 +54,7 @@ typedef struct pith_statistics {
     uint64_t device_choices; /* devices that were tried, once for each program of the model: that of
                                 the graph, that of packed texts, … */
     uint64_t device_successes; /* runs that ended on the devices they were placed on */
-    uint64_t device_fallbacks; /* times work went on on the other devices: a device was not there,
+    uint64_t device_fallbacks; /* times work continued on other devices: a device was not there,
                                   or failed */
     /* time */
     uint64_t tokenize_ns;

@@ -26,7 +26,7 @@ typedef struct pith_database pith_database;
 
 /* What turns texts into vectors. embed fills vectors, float[count][dim], and returns PITH_OK, or
  * fails with a message in err; it is called on the calling thread, with up to 1024 texts of about
- * the same length. The library cannot end it early: an embed that takes long looks itself at what
+ * the same length. The library cannot end it early: a slow embed looks itself at what
  * ends the call, and returns PITH_ERR_CANCELLED or PITH_ERR_DEADLINE. A plain value: it never
  * grows. */
 typedef struct pith_text_embedder {
@@ -37,7 +37,7 @@ typedef struct pith_text_embedder {
     void *user;
 } pith_text_embedder;
 
-/* Of the call context, threads, log and profile have no effect. Progress tells "tables" that were
+/* In the call context, threads, log and profile have no effect. Progress reports "tables" that were
  * begun, "rows" that were read so far (total 0), and "texts" that have a vector. */
 typedef struct pith_database_options {
     pith_call call;
@@ -46,18 +46,18 @@ typedef struct pith_database_options {
     const pith_text_embedder *embedder; /* NULL: words are hashed into vectors of 384 numbers, which
                                            needs no model */
     /* Told of what is likely to make answers wrong, which is also among the database's warnings.
-     * The text is gone after the call; user is call.user. NULL: nobody is. */
+     * The text is gone after the call; user is call.user. NULL: no warnings. */
     void (*warn)(void *user, const char *text);
 } pith_database_options;
 
 #define PITH_DATABASE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_database_options)
 
-/* The functions below that take a call context may be given NULL. Log and profile have no effect,
+/* The functions below that have a call context accept NULL for it. Log and profile have no effect,
  * nor has the allocator where a handle brings its own. A call that is ended early leaves handles
  * and files as they were, unless it says otherwise. */
 
 /* Infers the schema of a source and writes it as JSON, which people edit and
- * pith_database_options.schema names. Progress tells "rows" that were read so far. */
+ * pith_database_options.schema names. Progress reports "rows" that were read so far. */
 PITH_API pith_status pith_database_draft(const char *source, const pith_call *call,
                                          const pith_writer *writer, pith_error *err);
 /* Reads a source and hands the bytes of a database file to the writer, in order. A source is a
@@ -86,8 +86,8 @@ PITH_API pith_str pith_database_schema(const pith_database *database);
 
 /* ---- models ---- */
 
-/* A model of one task of a database, with what its training needs to go on. One thread may use it
- * at a time. */
+/* A model of one task of a database, with what its training needs to continue. One thread may use
+ * it at a time. */
 typedef struct pith_relational pith_relational;
 
 typedef enum pith_relational_split {
@@ -126,15 +126,15 @@ PITH_API pith_status pith_relational_start_from(pith_relational *model, const vo
  * for the defaults. */
 PITH_API pith_status pith_relational_config(pith_str *config, const void *bytes, size_t size,
                                             pith_error *err);
-/* Hands the model, and the state of its training, to the writer. Training that goes on from it has
- * the same bits as training that was never interrupted. Once all steps are done the file holds the
- * parameters alone. */
+/* Hands the model, and the state of its training, to the writer. Training that continues from it
+ * has the same bits as training that was never interrupted. Once all steps are done the file holds
+ * the parameters alone. */
 PITH_API pith_status pith_relational_save(const pith_relational *model, const pith_writer *writer,
                                           pith_error *err);
 /* NULL is allowed. */
 PITH_API void pith_relational_destroy(pith_relational *model);
 
-/* What is asked for, and what an answer is. */
+/* The target of a question, and the form of its answer. */
 typedef enum pith_relational_target {
     PITH_TARGET_BOOLEAN = 0, /* the probability of yes */
     PITH_TARGET_NUMBER = 1,  /* a number in the target's units */
@@ -155,7 +155,7 @@ PITH_API pith_status pith_relational_keep(const pith_relational *model, const pi
 PITH_API pith_status pith_database_follow(pith_database *database, const pith_database *kept,
                                           const pith_call *call, pith_error *err);
 
-/* Where training stands. */
+/* The state of training. */
 typedef struct pith_relational_state {
     size_t size;
     int64_t step, steps;      /* done, and planned by the configuration */
@@ -173,8 +173,8 @@ PITH_API void pith_relational_get_state(pith_relational_state *state, const pith
 
 /* Trains for so many steps, at most up to the planned number, and sets *loss to the mean loss of
  * these. The number of threads changes no bit. If the call is ended early, the steps that are done
- * count, and the one that was begun leaves no trace: a later call goes on to the same bits.
- * Progress tells "steps" of this call. */
+ * count, and the one that was begun leaves no trace: a later call comes to the same bits.
+ * Progress reports "steps" of this call. */
 PITH_API pith_status pith_relational_train(double *loss, pith_relational *model, int64_t steps,
                                            const pith_call *call, pith_error *err);
 
@@ -184,7 +184,7 @@ PITH_API pith_status pith_relational_train(double *loss, pith_relational *model,
 typedef struct pith_relational_metrics {
     size_t size;
     int64_t rows;
-    double auroc[3], logloss[3], accuracy; /* of booleans; but for auroc, of classes too */
+    double auroc[3], logloss[3], accuracy; /* of booleans; except auroc, of classes too */
     double mae[3], r2, constant_mae;    /* of numbers, in their own units, and of ranks; constant:
                                            the usual answer */
     double base_rate, constant_logloss; /* of booleans the share of yes; and the loss of training's
@@ -195,7 +195,8 @@ typedef struct pith_relational_metrics {
 
 #define PITH_RELATIONAL_METRICS_INIT PITH_SIZED_INIT(pith_relational_metrics)
 
-/* Fills a struct that was initialised with PITH_RELATIONAL_METRICS_INIT. Progress tells "rows". */
+/* Fills a struct that was initialised with PITH_RELATIONAL_METRICS_INIT. Progress reports "rows".
+ */
 PITH_API pith_status pith_relational_evaluate(pith_relational_metrics *metrics,
                                               pith_relational *model, int32_t split,
                                               const pith_call *call, pith_error *err);
@@ -210,7 +211,7 @@ PITH_API pith_status pith_relational_part(uint32_t *rows, double *labels, size_t
  * every context, on up to so many rows of a part. each is called for every column and table, the
  * largest rise first; of a table the column's data is NULL. Names belong to the database. The loss
  * is cross-entropy, or of numbers and ranks Huber's of the distance in standard deviations.
- * Progress tells "columns" and tables that were hidden. */
+ * Progress reports "columns" and tables that were hidden. */
 PITH_API pith_status pith_relational_importance(pith_relational *model, int32_t split, size_t rows,
                                                 const pith_call *call,
                                                 void (*each)(void *user, pith_str table,
@@ -223,15 +224,15 @@ PITH_API pith_status pith_relational_importance(pith_relational *model, int32_t 
  * parents, with aggregates of the children of both. */
 PITH_API const char *pith_baseline_name(int32_t baseline);
 /* Trains a baseline for the model's task and measures it on a part of the rows. metrics are as in
- * pith_relational_evaluate. Progress tells "features" that are computed, and "trees" that are
+ * pith_relational_evaluate. Progress reports "features" that are computed, and "trees" that are
  * grown: their total is the most, since growing ends when more trees do not help. */
 PITH_API pith_status pith_baseline_evaluate(pith_relational_metrics *metrics,
                                             const pith_relational *model, int32_t baseline,
                                             int32_t split, const pith_call *call, pith_error *err);
 
-/* Trains a baseline, which from then on answers in the place of the network: in
+/* Trains a baseline, which from then on answers instead of the network: in
  * pith_relational_predict and pith_relational_evaluate. -1: the network answers again. If it fails
- * or is ended early, who answered before still does. */
+ * or is ended early, the one that answered before still does. */
 PITH_API pith_status pith_relational_answer_by(pith_relational *model, int32_t baseline,
                                                const pith_call *call, pith_error *err);
 /* Hands the baseline that answers to the writer, and lets a saved one answer: of the same task and
@@ -249,9 +250,9 @@ PITH_API pith_status pith_relational_find_row(uint32_t *row, const pith_relation
 /* The name of a class, which belongs to the database; data is NULL beyond the last, and where the
  * target is no class. */
 PITH_API pith_str pith_relational_class(const pith_relational *model, int32_t index);
-/* Answers the question about each row: answers[count][outputs], see pith_relational_target. What
- * stands in the target's cell of the row is not read. An answer has the same bits whatever other
- * rows are asked. If the call is ended early, answers hold nothing of use. Progress tells "rows".
+/* Answers the question about each row: answers[count][outputs], see pith_relational_target. The
+ * target's cell of the row is not read. An answer has the same bits whatever other
+ * rows are asked. If the call is ended early, answers hold nothing of use. Progress reports "rows".
  * */
 PITH_API pith_status pith_relational_predict(float *answers, pith_relational *model,
                                              const uint32_t *rows, size_t count,

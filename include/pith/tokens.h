@@ -57,8 +57,8 @@ typedef struct pith_tokens {
  * always the same. */
 typedef enum pith_cut { PITH_CUT_LONGEST = 0, PITH_CUT_FIRST = 1, PITH_CUT_SECOND = 2 } pith_cut;
 
-/* Of the call context threads (of a batch), the three ways to end a call, and progress (of a batch,
- * "texts") have an effect. After an early end there are no tokens. */
+/* In the call context, threads (of a batch), the three ways to end a call, and progress (of a
+ * batch, "texts") have an effect. After an early end there are no tokens. */
 typedef struct pith_tokenize_options {
     pith_call call;
     int32_t max_length;  /* tokens at which a text is cut, special tokens included; 0: texts are not
@@ -79,7 +79,7 @@ typedef struct pith_tokenize_options {
 
 #define PITH_TOKENIZE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_tokenize_options)
 
-/* Tokenises one text, or a text and its pair as rerankers take them. pair may be NULL. */
+/* Tokenises one text, or a text and its pair as rerankers read them. pair may be NULL. */
 PITH_API pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer,
                                    pith_str text, const pith_str *pair,
                                    const pith_tokenize_options *options, pith_error *err);

@@ -38,14 +38,14 @@ typedef enum pith_range_method {
 /* Whether rounding follows what texts or tensors bring. */
 typedef enum pith_calibration {
     PITH_CALIBRATE_NOT = 0,
-    PITH_CALIBRATE = 1,               /* a model that does not embed texts is refused, but for
+    PITH_CALIBRATE = 1,               /* a model that does not embed texts is refused, except for
                                          tensors */
     PITH_CALIBRATE_WHERE_POSSIBLE = 2 /* of int8 with rows: with texts made up from the vocabulary;
                                          a model that does not embed texts, or has no words, goes
                                          without */
 } pith_calibration;
 
-/* Of the context, progress tells of the "steps" of opening, and profile records its phases. */
+/* In the context, progress reports the "steps" of opening, and profile records its phases. */
 typedef struct pith_quantize_model_options {
     pith_call call;
     int32_t scheme;       /* a pith_quantize_scheme */
@@ -54,7 +54,7 @@ typedef struct pith_quantize_model_options {
     int32_t asymmetric;   /* of the block schemes, 1: each block has a zero point of its own */
     int32_t accuracy;     /* of the block schemes: accuracy_level of MatMulNBits, 1 to 4; 0: 4 with
                              blocks of 4 bits, none with blocks of 8; -1: none. With 4, engines may
-                             take the inputs in 8 bits too, with a scale for each block, which Pith
+                             use inputs in 8 bits too, with a scale for each block, which Pith
                              and ONNX Runtime do: faster, and hardly less exact than the weights */
     int32_t rows;         /* of int8, 1: each row of a matmul's inputs is quantised with a scale of
                              its own, so that a text's vector does not depend on the batch, and is
@@ -92,8 +92,8 @@ typedef struct pith_quantize_model_options {
                                    rounded, with its name, or that of its node if it has none, and
                                    its error: the sum of squared differences that rounding makes to
                                    the results of the matmul on some of the texts or tensors,
-                                   divided by the sum of squares of these results. Of a table the
-                                   same of its numbers. NULL: nobody is told */
+                                   divided by the sum of squares of these results. For a table the
+                                   same of its numbers. NULL: no reports */
     void *tell_user;            /* passed to tell */
 } pith_quantize_model_options;
 
@@ -126,7 +126,7 @@ PITH_API pith_status pith_source_quantize(const pith_source *source,
 
 /* ---- fewer and faster operators ---- */
 
-/* Of the context, progress tells of the "steps" of opening, and profile records its phases. */
+/* In the context, progress reports the "steps" of opening, and profile records its phases. */
 typedef struct pith_optimize_options {
     pith_call call;
     int32_t level;    /* 0: 3. 1: constants folded, equal nodes and constants shared, what nothing
@@ -156,7 +156,7 @@ typedef struct pith_optimize_options {
     const char *data_name; /* as in pith_export_options */
     int32_t data_always;   /* as in pith_export_options */
     /* called for each fusion (done 1), and for what was nearly one, with the reason (done 0); NULL:
-     * nobody is told. The strings are valid during the call */
+     * no reports. The strings are valid during the call */
     void (*tell)(void *user, int32_t done, const char *what, const char *text);
     void *tell_user; /* passed to tell */
     int32_t contrib; /* 1: all operators of com.microsoft are made that ONNX Runtime's own optimiser
@@ -205,7 +205,7 @@ typedef enum pith_convert_to {
     PITH_CONVERT_TEXT = 2
 } pith_convert_to;
 
-/* Of the context, log, allocator and the ways to stop have an effect. */
+/* In the context, log, allocator and the ways to stop have an effect. */
 typedef struct pith_convert_options {
     pith_call call;
     int32_t to; /* a pith_convert_to */
@@ -213,7 +213,7 @@ typedef struct pith_convert_options {
 
 #define PITH_CONVERT_OPTIONS_INIT PITH_OPTIONS_INIT(pith_convert_options)
 
-/* What was converted. */
+/* The result of a conversion. */
 typedef struct pith_convert_report {
     size_t size;
     int32_t from, to;  /* PITH_CONVERT_ONNX or PITH_CONVERT_TEXT */
@@ -229,7 +229,7 @@ typedef struct pith_convert_report {
  * run, upgraded or checked beyond the syntax.
  *   - source: a file, as with PITH_SOURCE_FILE. "-" and pipes cannot be used.
  *   - report: may be NULL.
- * Numbers stay as they are, but for the payload of NaN. External data stays a reference to its
+ * Numbers stay as they are, except the payload of NaN. External data stays a reference to its
  * file. Errors of text begin with line and column; what changes the meaning and has no text (sparse
  * tensors) is PITH_ERR_UNSUPPORTED. Nothing is written before everything that can fail but writing
  * has been done. Thread-safe. */

@@ -57,7 +57,7 @@ typedef struct pith_error {
 
 /* ---- what a host may replace ---- */
 
-/* alloc returns memory aligned to at least 16 bytes, or NULL if there is none. free takes what
+/* alloc returns memory aligned to at least 16 bytes, or NULL if there is none. free gets what
  * alloc returned. Both are called from any thread, also at the same time. user is passed to
  * both. */
 typedef struct pith_allocator {
@@ -151,7 +151,7 @@ typedef struct pith_str {
 } pith_str;
 
 /* Returns the length of the longest beginning of a text that is valid UTF-8 (RFC 3629) and ends
- * between characters. It is text.size if all of the text is valid, which functions that take texts
+ * between characters. It is text.size if all of the text is valid, which functions that read texts
  * demand. Thread-safe. */
 PITH_API size_t pith_text_valid(pith_str text);
 
