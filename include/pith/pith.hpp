@@ -148,7 +148,7 @@ class Cancel {
     volatile int flag_ = 0;
 };
 
-/* A time as call.deadline_ns takes it. A call that is not done then throws an Error of
+/* A time as call.deadline_ns needs it. A call that is not done then throws an Error of
  * PITH_ERR_DEADLINE. */
 inline std::uint64_t deadline(std::chrono::steady_clock::time_point at) noexcept {
     const auto now = std::chrono::steady_clock::now();
@@ -174,7 +174,7 @@ class Writer {
     using Write = std::function<bool(std::string_view piece)>;
     using Begin = std::function<void(std::uint64_t total)>;
 
-    /* begin: is told the number of all bytes first, by calls that know it. */
+    /* begin: gets the number of all bytes first, by calls that know it. */
     explicit Writer(Write write, Begin begin = {})
         : write_(std::move(write)), begin_(std::move(begin)) {}
     /* Both must outlive the writer. */
@@ -419,7 +419,7 @@ class Profile {
     void phase(const char *name, std::uint64_t begin_ns) {
         pith_profile_phase(get(), name, begin_ns);
     }
-    /* As pith_profile_tell: told is called by several threads at once, and must not throw. */
+    /* As pith_profile_tell: `told` is called by several threads at once, and must not throw. */
     void tell(void (*told)(void *user, const pith_phase *phase), void *user, bool only) noexcept {
         pith_profile_tell(get(), told, user, only);
     }
@@ -1375,7 +1375,7 @@ class Queue {
         handle_.reset(handle);
     }
     pith_queue *get() const noexcept { return handle_.get(); }
-    /* Returns the request's ticket. r has all but the texts, done and user: task, options,
+    /* Returns the request's ticket. r has all except the texts, done and user: task, options,
      * priority, deadline, key. Throws an Error of PITH_ERR_BUSY if the queue is full. */
     std::uint64_t submit(const Texts &texts, Done done, pith_request r = options<pith_request>()) {
         r.texts = texts.data();

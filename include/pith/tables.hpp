@@ -13,7 +13,7 @@ template <> inline pith_database_options options<pith_database_options>() {
     return o;
 }
 
-/* Where something is written, there are two forms: one that takes a writer, and one that returns
+/* Where something is written, there are two forms: one that has a writer, and one that returns
  * all bytes. */
 
 /* Infers the schema of a directory of tables, as JSON. */
