@@ -105,23 +105,25 @@ def cell(text):
 
 HEAD = """# Options
 
-This page is made from `cli/options/options.def` and `cli/options/presets.def` by `make docs`.
+Look up an option here: its values, its default and the commands that have it. `pith COMMAND --help` shows those of one command.
 
-A value is looked for in this order; the first that is there counts:
+You can set an option in several places. Pith uses the first of these that has a value:
 
 1. the flag;
-2. the environment variable. An empty one counts as not set;
+2. the environment variable, unless it is empty;
 3. the configuration, one JSON object: `{"threads": 4, "precision": "int8"}`. It is the file of `--config FILE`, else of
    `$PITH_CONFIG`, else `$XDG_CONFIG_HOME/pith/config.json`, else `~/.config/pith/config.json`. `--config ""` reads none;
-4. what the model says, for the options whose default says so;
+4. the model's files, for the options whose default says so;
 5. the default.
 
-A key that is no option is an error that names the key, the file and the known key that is spelled most like it. A key of an option that
-the command in question does not have is passed over. A value that is wrong is an error that names where it comes from, the value and what
-there is to choose from. Flags are `true` or `false` there. libpith reads none of this: it has the fields that the tables name.
+In the environment and in the configuration, flags are `true` or `false`. If a key is no option, the error names the key, the file and the
+known key with the most similar spelling. A key of an option that the command does not have is ignored. If a value is wrong, the error names
+where it comes from, the value and the choices. libpith reads none of this: programs set the fields that the tables name.
 
-The values of a preset stand just below those of the source that names it: `--preset latency` overrides the environment, and any other flag
-overrides the preset. What options bring in time and memory is measured in [performance/options.md](performance/options.md).
+A preset sets several options. Its values come just below those of the source that names it: `--preset latency` overrides the environment,
+and any other flag overrides the preset. [performance/options.md](performance/options.md) measures what options bring in time and memory.
+
+`cli/options/options.def` and `cli/options/presets.def` are the source of this page (`make docs`). They also name the test of each option.
 """
 
 
@@ -130,10 +132,10 @@ def page():
     out = [HEAD, "## Presets\n", "| preset | aim | values |", "|---|---|---|"]
     for name, aim, values in presets():
         out.append(f"| `{name}` | {aim} | {', '.join(f'`{v}`' for v in values)} |")
-    out.append("\nA command takes the values of the options that it has.\n")
+    out.append("\nA command uses the values of the options that it has.\n")
     for title, everywhere in (("Options with a variable and a key", True), ("Flags alone", False)):
         out.append(f"## {title}\n")
-        columns = ["flag", "variable, key", "value", "default", "what it does", "field of libpith", "commands", "test"]
+        columns = ["flag", "variable, key", "value", "default", "what it does", "field of libpith", "commands"]
         if not everywhere:
             columns.remove("variable, key")
         out += ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
@@ -141,7 +143,7 @@ def page():
             usual = row.get("otherwise") or (f"`{row['initial']}`" if "initial" in row else "off" if row["kind"] == "FLAG" else "none")
             cells = [", ".join(flags(row)), f"`{variable(row)}`, `{key(row)}`", limits(row), usual, row["help"],
                      ", ".join(f"`{f}`" for f in row["field"].split(", ")) if row["field"] else "",
-                     ", ".join(users.get(row["id"], [])), "`{0}.py` {1}".format(*row["test"].split(" "))]
+                     ", ".join(users.get(row["id"], []))]
             if not everywhere:
                 cells.pop(1)
             out.append("| " + " | ".join(cell(c) for c in cells) + " |")
