@@ -11,6 +11,7 @@ from pathlib import Path
 
 import api as border
 import api_pages
+import figures
 import prose
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -260,6 +261,12 @@ def pages_in_plain_english():
     long, every = prose.share(prose.pages())
     if long > every * prose.LONG_SHARE:
         fault(ROOT / "tools/prose.py", 1, f"{long} of {every} sentences have more than {prose.LONG_WORDS} words: see tools/prose.py --long")
+
+
+def page_numbers():
+    """A number that several pages give has one value, and headlines are those of the tables: tools/figures.py."""
+    for page, what in figures.faults():
+        fault(ROOT / page, 1, what)
 
 
 def built(name):
@@ -677,7 +684,7 @@ def density():
 
 
 def main():
-    for check in (layers, lists, verbs, names, ends, description, release, api, wrapper, cpp_page, lengths, words, pages_in_plain_english, exports, prefixes, readme, formatting, includes, workflows,
+    for check in (layers, lists, verbs, names, ends, description, release, api, wrapper, cpp_page, lengths, words, pages_in_plain_english, page_numbers, exports, prefixes, readme, formatting, includes, workflows,
                   places, named_sources, mirrored, equivalent_changes, option_table, field_flags, writers, density):
         check()
     for line in faults:
