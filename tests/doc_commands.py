@@ -5,7 +5,8 @@ usage: doc_commands.py SOURCE_DIR BUILD_DIR [--long] [--only TEXT]
 A block ```sh, ```console or ``` with lines `$ command` is run in a scratch copy of the tree, one for each page, in which the
 files and models that the pages name are there under these names. Blocks and lines that are not run are listed below with
 the reason; one that is in neither place, or in a list and no longer in a page, is a fault. Of `make` it is asked only
-whether it knows the target. --long: those that take minutes too. $PITH_PYTHON is a Python with tests/requirements.txt.
+whether it knows the target. In a ```console block the lines after a command are its output, and must be what it prints; a
+line that ends in … may go on. --long: those that take minutes too. $PITH_PYTHON is a Python with tests/requirements.txt.
 """
 import argparse
 import os
@@ -92,6 +93,22 @@ def commands(kind, lines):
             made.append(begun)
             begun = None
     return [(place, text) for place, text in made if text.strip() and not text.startswith("#")]
+
+
+def shown(kind, lines):
+    """The output that a ```console block shows after each command, by the command's place."""
+    if kind != "console":
+        return {}
+    places = [place for place, _ in commands(kind, lines)]
+    ends = [place - 1 for place in places[1:]] + [len(lines)]
+    return {place: [line for line in lines[place:end] if not lines[place - 1].endswith("\\")] for place, end in zip(places, ends)}
+
+
+def differs(wanted, printed):
+    """Whether output is not what a page shows."""
+    printed = printed.splitlines()
+    return len(wanted) != len(printed) or any(
+        not p.startswith(w[:-1]) if w.endswith("…") else p != w for w, p in zip(wanted, printed))
 
 
 class Scratch:
@@ -184,7 +201,7 @@ class Pages:
         with tempfile.TemporaryDirectory(prefix="pith-pages-") as folder:
             scratch = None
             for number, kind, lines in blocks(page):
-                listed = commands(kind, lines)
+                listed, output = commands(kind, lines), shown(kind, lines)
                 if not listed:
                     known = [begin for begin in NO_COMMANDS.get(name, []) if lines[0].startswith(begin)]
                     self.used.update((name, begin) for begin in known)
@@ -199,6 +216,8 @@ class Pages:
                     self.ran += 1
                     if done.returncode:
                         self.faults.append(f"{name}:{number + place}: {command}\nends with {done.returncode}:\n{done.stdout[-2000:]}")
+                    elif place in output and not command.startswith("make ") and differs(output[place], done.stdout):
+                        self.faults.append(f"{name}:{number + place}: {command}\nprints something else:\n{done.stdout[-2000:]}")
             if scratch:
                 scratch.hub.close()
 
