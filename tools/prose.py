@@ -117,15 +117,21 @@ def blocks(text):
 
 
 def comments(text):
-    """(line, kind, text) of each comment of a C source."""
+    """(line, kind, text) of each paragraph and list item of the comments of a C source; indented code is left out."""
     found = []
     for m in re.finditer(r"/\*(.*?)\*/|//([^\n]*)", text, re.S):
-        body = re.sub(r"\n\s*\* ?", "\n", m.group(1) or m.group(2) or "")
-        at = text[: m.start()].count("\n") + 1
-        for part in re.split(r"\n\s*\n", body):
-            found.append((at, "prose", cleaned(" ".join(part.split()))))
-            at += part.count("\n") + 2
-    return found
+        begun, at = None, text[: m.start()].count("\n") + 1
+        outside = text[m.start() - 1 : m.start()] in ("", "\n")  # of a struct, where a comment is indented as a whole
+        for place, line in enumerate((m.group(1) or m.group(2) or "").split("\n")):
+            line = re.sub(r"^\s*\* ?", "", line) if place else line
+            if not line.strip() or outside and re.match(r" {4}", line):
+                begun = None
+            elif begun and not re.match(r"\s*- ", line):
+                begun[2] += " " + line.strip()
+            else:
+                begun = [at + place, "prose", re.sub(r"^\s*- ", "", line).strip()]
+                found.append(begun)
+    return [(number, kind, cleaned(part)) for number, kind, part in found]
 
 
 def strings(text):
@@ -156,7 +162,7 @@ def sentences(path):
     """(line, sentence) of the prose of a file; a colon before a list ends one."""
     for number, kind, text in parts(path):
         if kind == "prose":
-            for sentence in re.split(r"(?<=[.!?])[)\"']?\s+(?=[A-Z0-9\"'(CODE])|:\s*$", text):
+            for sentence in re.split(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)[)\"']?\s+|:\s*$", text):
                 if len(sentence.split()) > 2:
                     yield number, sentence
 

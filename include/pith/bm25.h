@@ -7,7 +7,7 @@
  *         puts(err.message);
  *
  * A text becomes words: runs of letters, digits and "_", in lower case. Stop words and words that
- * are too long are left out, the others lose their endings (Snowball), and each stem becomes a
+ * are too long are left out. The others lose their endings (Snowball), and each stem becomes a
  * number: the absolute value of its MurmurHash3, x86, 32 bits, seed 0, as a signed number. The
  * vector of a document has for each stem
  *

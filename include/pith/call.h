@@ -80,11 +80,11 @@ PITH_API void pith_set_spin(int32_t microseconds);
 PITH_API pith_status pith_stop_threads(pith_error *err);
 
 /* Work that a host's thread pool does: run calls task(context, part) once for each part from 0 to
- * parts - 1, on any threads, in any order, at the same time or one after the other, and returns
- * when all are done. It may run parts on the calling thread. There are as many parts as threads, at
- * most 512; each draws work until none is left, so a part that begins late finds little to do.
- * Threads need 1 MiB of stack. A part makes no runs of its own. width: the most that may run at
- * the same time. */
+ * parts - 1, and returns when all are done. The parts may run on any threads, in any order, at the
+ * same time or one after the other. It may run parts on the calling thread. There are as many parts
+ * as threads, at most 512; each draws work until none is left, so a part that begins late finds
+ * little to do. Threads need 1 MiB of stack. A part makes no runs of its own. width: the most that
+ * may run at the same time. */
 typedef struct pith_executor {
     void (*run)(void *user, void (*task)(void *context, size_t part), void *context, size_t parts,
                 int32_t width);

@@ -10,8 +10,8 @@
  *
  * The rules of pith.h hold here too. All functions may be called by several threads at once. JPEG,
  * PNG, WebP, TIFF, JPEG 2000 and GIF are decoded by a module, libpith_image.so, that is loaded when
- * the first such picture is decoded; HEIC and AVIF by libpith_heif.so, which needs libheif. BMP and
- * PNM need no module. */
+ * the first such picture is decoded. HEIC and AVIF have libpith_heif.so, which needs libheif. BMP
+ * and PNM need no module. */
 #ifndef PITH_IMAGE_H
 #define PITH_IMAGE_H
 
@@ -87,7 +87,7 @@ typedef struct pith_image_options {
  *     Palettes are looked up. CMYK becomes RGB without a colour profile. Profiles are handed out in
  *     options->details and change no pixel.
  *   - Converted to RGB, a picture loses its alpha. Grey is ITU-R 601-2 luma. Both are as in Pillow.
- *   - Of a picture with several frames or pages the first is decoded.
+ *   - In a file with several frames or pages the first is decoded.
  *   - The size is checked before memory for pixels is allocated. Decoders themselves need up to 8
  *     bytes per pixel of their own, those of JPEG 2000, HEIC and AVIF up to 32.
  *   - HEIC and AVIF are turned by boxes of their own, whatever keep_orientation says.

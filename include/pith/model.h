@@ -44,7 +44,7 @@ enum {
 
 #define PITH_OPTIMIZATION_NONE (-1)
 
-/* call.log and call.allocator are kept, as copies, for all calls on the model; the rest of the
+/* call.log and call.allocator are kept, as copies, for all calls on the model. The rest of the
  * context is of the opening: call.profile records its phases, and progress reports its "steps". */
 typedef struct pith_open_options {
     pith_call call;
@@ -95,7 +95,7 @@ typedef struct pith_open_options {
     const pith_runtime_options *runtime_options; /* of the runtimes "ort" and "auto"; NULL: the
                                                     defaults. Not kept. */
     int32_t inter_op_threads; /* threads that work on independent branches of the graph at the same
-                                 time, out of those of the run; branches run side by side only where
+                                 time, out of those of the run. Branches run side by side only where
                                  an estimate says that it saves time. The results have the same
                                  bits. Their activations share no memory. 0 and 1: one step at a
                                  time. At most 512; more than 1 needs the part `branches` */

@@ -21,7 +21,7 @@
  * Either the program calls pith_register_op(&pith_operator_Twice, &err) before it opens a model; or
  * the operator is compiled into the library, with -DPITH_EXTRA_OPS="op_twice.c;my_ops.def" and the
  * line EXTRA_OP(Twice, example::Twice) in my_ops.def. Both ways it is then an operator like Pith's
- * own, in all models that this process opens: nodes are checked against the descriptor, types
+ * own, in all models that this process opens. Nodes are checked against the descriptor, types
  * follow from infer, constants are computed at load, and plans, threads and selective builds treat
  * it as any other. docs/extending.md has a complete example.
  *

@@ -14,7 +14,7 @@
  * does not shares the next chunk with others. A result has the same bits whatever it shared a chunk
  * with, which is what makes this legal.
  *
- * Who comes next: requests of the highest priority; among these the keys take turns, and among the
+ * Who comes next: requests of the highest priority. Among these the keys take turns, and among the
  * requests of a key each has its turn too, in the order in which they came. A turn is what fits
  * into one chunk. So a short request waits for no more than the chunks that run when it comes, and
  * one chunk of each request in front of it, however many texts that one has.
@@ -39,7 +39,7 @@ extern "C" {
 typedef struct pith_queue pith_queue;
 
 /* In the call context, threads and allocator have an effect: how many threads the queue has, and
- * where its own memory, with copies of requests, comes from; it must outlive the queue. What a text
+ * where its own memory, with copies of requests, comes from. It must outlive the queue. What a text
  * needs while it is run, and results, are of the model's allocator. */
 typedef struct pith_queue_options {
     pith_call call;

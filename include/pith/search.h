@@ -117,7 +117,7 @@ typedef struct pith_search_options {
  * smaller one first. Scores that are NaN come after all numbers. If k is larger than the index, the
  * rest of a query's hits have index -1 and the score NaN. queries is float[count][dim], row-major.
  * After an error hits is unspecified. A query that holds an infinity or NaN is compared with all
- * rows exactly, whatever the first pass; a row that does is the last candidate of a first pass of
+ * rows exactly, whatever the first pass. A row that does is the last candidate of a first pass of
  * int8.
  *
  * A call reads the rows once for several queries, so one call with many queries is faster than many
@@ -142,7 +142,7 @@ typedef struct pith_row_source {
 } pith_row_source;
 
 /* Makes an index of the rows of a source, of dim components each, which it copies, so that it can
- * change. Its hits have the ids of the rows, and equal scores are ordered by id: they are those of
+ * change. Its hits have the ids of the rows, and equal scores are ordered by id. They are those of
  * an index that pith_search_index_create makes of the same rows in the order of their ids. Memory:
  * the rows without gaps, 8 bytes for each id, 11 to 22 bytes for each row to find it by its id, the
  * copy of the first pass, and at most 1 MiB that is not in use.
