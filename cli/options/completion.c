@@ -123,6 +123,10 @@ static void zsh_option(const option_row *row, FILE *out) {
     if (row->letter && row->kind == OPTION_LIST)
         fprintf(out, "            '*'{-%c%s,--%s%s}'[", row->letter, row->takes ? "+" : "",
                 row->name, value);
+    else if (row->letter && row->alias)
+        fprintf(out, "            '(-%c --%s --%s)'{-%c%s,--%s%s,--%s%s}'[", row->letter, row->name,
+                row->alias, row->letter, row->takes ? "+" : "", row->name, value, row->alias,
+                value);
     else if (row->letter)
         fprintf(out, "            '(-%c --%s)'{-%c%s,--%s%s}'[", row->letter, row->name,
                 row->letter, row->takes ? "+" : "", row->name, value);

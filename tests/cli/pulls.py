@@ -307,7 +307,7 @@ class Names(Cached):
     def test_with_organisation(self):
         self.check(self.put("BAAI/bge-small-en-v1.5"), "BAAI/bge-small-en-v1.5", "bge-small-en-v1.5", "BGE-Small-EN-v1.5", "bge-small")
         self.check(self.put("someone/Own-Model"), "someone/Own-Model", "own-model", "SOMEONE/own-model")
-        self.missing("baai", "someone", "other/own-model", says="no model '")
+        self.missing("baai", "someone", "other/own-model", says="no model ")
 
     def test_pulled_without_organisation(self):
         there = self.put("small-model", "someone/Small-Model")
@@ -329,7 +329,8 @@ class Names(Cached):
         there = self.put("hub/models--sentence-transformers--all-MiniLM-L6-v2/snapshots/abc", cache="hf")
         hub = {"HF_HUB_CACHE": str(self.dir / "hf/hub")}
         self.check(there, "sentence-transformers/all-MiniLM-L6-v2", "all-minilm-l6-v2", "minilm", env=hub)
-        self.check(self.put("ALL-MiniLM-l6-v2"), "all-minilm-l6-v2", "minilm", env=hub)
+        self.check(self.put("ALL-MiniLM-l6-v2"), "all-minilm-l6-v2", env=hub)
+        self.check(there, "minilm", env=hub)  # the organisation is known
 
     def test_exact_name_first(self):
         self.put("Model")

@@ -206,7 +206,7 @@ class Search(Command):
         self.bad(2, "--index", "v.npy", "--query", "a", "--query-vectors", "v.npy", says="one of --query")
         self.bad(2, "--index", "v.npy", "--query", "a", "file", says="one of --query")
         self.bad(2, "--index", "v.npy", "--metric", "angle", says="cosine|dot|l2|maxsim")
-        self.bad(2, "--index", "v.npy", "-k", 0, says="--hits")
+        self.bad(2, "--index", "v.npy", "-k", 0, says="--top-k")
         self.bad(2, "--index", "v.npy", "--rescore", 2, "--query-vectors", "v.npy", says="--first-pass")
 
     def test_texts(self):
