@@ -55,7 +55,8 @@ def verbs():
     users = {}
     groups = {name: re.findall(r"OPTION_PLACE\((\w+),", body) for name, body in
               re.findall(r"#define (OPTIONS_\w+)\(settings(?:, member)?\)((?:.*\\\n)+.*)",
-                         "".join((ROOT / f"cli/options/{file}").read_text() for file in ("work_options.h", "runtime_choice.h")))}
+                         "".join((ROOT / f"cli/{file}").read_text() for file in ("options/work_options.h", "options/runtime_choice.h",
+                                                                                 "input/row_options.h")))}
     groups["OPTIONS_RUNTIME"] += groups["OPTIONS_ORT"]
     names = re.findall(r"^VERB\((\w+)\)$", (ROOT / "cli/verbs.def").read_text(), re.M)
     for verb in [*names, "pith"]:

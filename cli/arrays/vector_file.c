@@ -7,10 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/formats/csv.h"
+#include "base/formats/json_write.h"
 #include "base/formats/npy.h"
 #include "base/half.h"
+#include "base/str.h"
 #include "cli/arrays/npy_tensor.h"
 #include "cli/arrays/tensor_file.h"
+#include "cli/base/text_input.h"
 
 /* The longest line of JSON. A vector of a million components has about 20 MB. */
 #define LINE_BYTES ((size_t)64 << 20)
@@ -18,7 +22,21 @@
 void vector_file_close(vector_file *f) {
     pith__file_close(&f->file);
     free(f->owned);
+    free(f->ids.data);
+    free(f->id_ends);
     *f = (vector_file){ 0 };
+}
+
+/* Rows of floats that were read into memory. */
+static int take_rows(vector_file *f, const command *c, const vector_reading *how) {
+    f->dtype = PITH_F32;
+    f->rank = 2;
+    f->groups = 1;
+    f->per_group = f->count;
+    if (!f->count || !f->dim) return fail(c, "%s: there are no vectors in it", f->path);
+    if (how->dim && how->dim != f->dim)
+        return fail(c, "%s: vectors have %zu components, not %zu", f->path, f->dim, how->dim);
+    return EXIT_DONE;
 }
 
 /* The code of an opening; after a failure nothing is open. */
@@ -129,6 +147,117 @@ static int open_raw(vector_file *f, const command *c, const vector_reading *how)
     return EXIT_DONE;
 }
 
+/* ---- ids ---- */
+
+/* Notes where the id of the next vector ends, which was added to f->ids. */
+static void end_id(vector_file *f, bool any) {
+    if (any && !f->id_ends) { /* those before it have none */
+        f->id_ends = grow(NULL, 1);
+        for (size_t i = 0; i < f->count; i++) {
+            f->id_ends = grow_for(f->id_ends, i, sizeof *f->id_ends);
+            f->id_ends[i] = 0;
+        }
+    }
+    if (!f->id_ends) return;
+    f->id_ends = grow_for(f->id_ends, f->count, sizeof *f->id_ends);
+    f->id_ends[f->count] = f->ids.size;
+}
+
+pith_str vector_file_id(const vector_file *f, size_t index) {
+    if (!f->id_ends) return (pith_str){ NULL, 0 };
+    return bytes_text(&f->ids, index ? f->id_ends[index - 1] : 0, f->id_ends[index]);
+}
+
+/* ---- CSV ---- */
+
+/* The number in a cell; false: there is none. */
+static bool csv_number(float *x, pith_str cell) {
+    char text[64], *end;
+    if (!cell.size || cell.size >= sizeof text) return false;
+    memcpy(text, cell.data, cell.size);
+    text[cell.size] = 0;
+    *x = strtof(text, &end);
+    return !*end;
+}
+
+static void csv_id(vector_file *f, pith_str cell) {
+    const pith_writer writer = bytes_writer(&f->ids);
+    pith__out to = { &writer, false };
+    pith__json_out json = { &to, false };
+    pith__json_put_string(&json, cell);
+}
+
+/* Whether the row that begins here names columns, and whether the first one is "id". */
+static bool csv_header(bool *ids, pith__csv_scan s) {
+    bool numbers = false;
+    pith__csv_after after;
+    *ids = false;
+    for (size_t column = 0; ; column++) {
+        pith_str cell;
+        float x;
+        after = pith__csv_next(&s, &cell);
+        if (!column) *ids = pith__str_is(cell, "id");
+        numbers |= csv_number(&x, cell);
+        if (after != PITH_CSV_CELL) return *ids || !numbers;
+    }
+}
+
+/* Reads the vector that begins here. NULL, or what is wrong. */
+static const char *csv_row(vector_file *f, bytes *rows, pith__csv_scan *s, bool ids) {
+    const char *why = NULL;
+    size_t dim = 0;
+    pith__csv_after after = PITH_CSV_CELL;
+    for (size_t column = 0; after == PITH_CSV_CELL; column++) {
+        pith_str cell;
+        float x;
+        after = pith__csv_next(s, &cell);
+        if (after == PITH_CSV_FAULT) return s->fault;
+        if (after == PITH_CSV_MEMORY) return "out of memory";
+        if (ids && !column) {
+            csv_id(f, cell);
+            continue;
+        }
+        if (!csv_number(&x, cell))
+            why = "it holds something else than numbers; ids are a first column that the header "
+                  "names id";
+        bytes_add(rows, &x, why ? 0 : sizeof x);
+        dim++;
+    }
+    if (why) return why;
+    if (!f->count) f->dim = dim;
+    if (dim != f->dim) return "it has another number of components than the row before it";
+    end_id(f, ids);
+    f->count++;
+    return NULL;
+}
+
+static int open_csv(vector_file *f, const command *c, char usual, const vector_reading *how) {
+    const pith_str all = { (const char *)f->file.data, f->file.size };
+    bytes rows = { NULL, 0, 0 };
+    pith__csv_scan s = pith__csv_begin(all, usual);
+    pith__arena arena;
+    bool ids = false;
+    int code = EXIT_DONE;
+    pith__arena_init(&arena, &pith__allocator_default);
+    s.arena = &arena;
+    s.loose = true;
+    s.delimiter = pith__csv_delimiter((pith_str){ s.at, (size_t)(s.end - s.at) }, usual);
+    while (s.at < s.end && pith__csv_blank(&s)) continue;
+    pith_str cell;
+    if (s.at < s.end && csv_header(&ids, s))
+        while (pith__csv_next(&s, &cell) == PITH_CSV_CELL) continue;
+    while (!code && s.at < s.end) {
+        if (pith__csv_blank(&s)) continue;
+        pith__arena_reset(&arena);
+        const char *why = csv_row(f, &rows, &s, ids);
+        if (why) code = fail(c, "%s, row %zu: %s", f->path, f->count + 1, why);
+    }
+    pith__arena_free(&arena);
+    f->owned = rows.data;
+    f->rows = rows.data;
+    return code ? code : take_rows(f, c, how);
+}
+
 /* ---- JSON lines ---- */
 
 /* The array in a line, or NULL and why. */
@@ -160,6 +289,12 @@ static const char *take_line(vector_file *f, bytes *rows, const json_t *line, co
         const float x = json_is_null(number) ? NAN : (float)json_number_value(number);
         bytes_add(rows, &x, sizeof x);
     }
+    char *id = json_is_object(line)
+                   ? json_dumps(json_object_get(line, "id"), JSON_ENCODE_ANY | JSON_REAL_PRECISION(17))
+                   : NULL;
+    if (id) bytes_add(&f->ids, id, strlen(id));
+    end_id(f, id != NULL);
+    free(id);
     f->count++;
     return NULL;
 }
@@ -198,15 +333,7 @@ static int open_jsonl(vector_file *f, const command *c, const vector_reading *ho
     free(line.data);
     f->owned = rows.data;
     f->rows = rows.data;
-    f->dtype = PITH_F32;
-    f->rank = 2;
-    f->groups = 1;
-    f->per_group = f->count;
-    if (code) return code;
-    if (!f->count) return fail(c, "%s: there are no vectors in it", f->path);
-    if (how->dim && how->dim != f->dim)
-        return fail(c, "%s: vectors have %zu components, not %zu", f->path, f->dim, how->dim);
-    return EXIT_DONE;
+    return code ? code : take_rows(f, c, how);
 }
 
 /* ---- all ---- */
@@ -214,13 +341,15 @@ static int open_jsonl(vector_file *f, const command *c, const vector_reading *ho
 int vector_file_open(vector_file *f, const command *c, const char *path,
                      const vector_reading *how) {
     *f = (vector_file){ .path = path };
-    const size_t length = strlen(path);
+    const file_kind *kind = file_kind_of(path);
+    const char *suffix = kind ? kind->suffix : "";
     int code = map_file(&f->file, c, path);
     if (code) return code;
     const bool npy = pith__npy_is((pith_str){ (const char *)f->file.data, f->file.size });
-    if (npy || (length > 4 && !strcmp(path + length - 4, ".npy")))
-        return opened(f, open_npy(f, c, how));
-    if (length > 4 && !strcmp(path + length - 4, ".f32")) return opened(f, open_raw(f, c, how));
+    if (npy || !strcmp(suffix, ".npy")) return opened(f, open_npy(f, c, how));
+    if (!strcmp(suffix, ".f32") || !strcmp(suffix, ".bin")) return opened(f, open_raw(f, c, how));
+    if (!strcmp(suffix, ".csv")) return opened(f, open_csv(f, c, ',', how));
+    if (!strcmp(suffix, ".tsv")) return opened(f, open_csv(f, c, '\t', how));
     return opened(f, open_jsonl(f, c, how));
 }
 

@@ -15,7 +15,7 @@ int vector_layout_check(const command *c, const layout_settings *s) {
         return usage(c, "--ranges goes with --dtype int8 or uint8");
     if (s->type != PITH_VECTOR_F32 && s->format == FORMAT_F32)
         return usage(
-            c, "--format f32 holds 32-bit floats; use --format npy, jsonl or csv with --dtype");
+            c, "--format f32 holds 32-bit floats; use --format npy, jsonl, csv or tsv with --dtype");
     return EXIT_DONE;
 }
 
@@ -49,7 +49,10 @@ int vector_layout_make(vector_layout *layout, const command *c, const layout_set
                        size_t dim) {
     pith_error err = PITH_ERROR_INIT;
     float *ranges = NULL;
-    *layout = (vector_layout){ (vector_format)s->format, dim, PITH_QUANTIZE_OPTIONS_INIT };
+    *layout = (vector_layout){ .format = (vector_format)s->format,
+                               .dim = dim,
+                               .as = PITH_QUANTIZE_OPTIONS_INIT,
+                               .ids = s->ids };
     layout->as.type = s->type;
     int code = s->ranges ? layout_ranges(&ranges, c, s->ranges, dim) : EXIT_DONE;
     layout->as.ranges = ranges;

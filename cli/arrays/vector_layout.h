@@ -8,6 +8,7 @@
 typedef struct layout_settings {
     int format, type;
     const char *ranges; /* a file; NULL: none */
+    bool ids;           /* as in vector_layout */
 } layout_settings;
 
 /* EXIT_DONE, or EXIT_USAGE after a message if they do not go together. */

@@ -38,16 +38,23 @@ void print_floats(bytes *out, const float *x, size_t count) {
 /* Dtypes of pith_vector_type, in its order. */
 static const int32_t row_dtypes[] = { PITH_F32, PITH_F16, PITH_I8, PITH_U8, PITH_I8, PITH_U8 };
 
+char vector_delimiter(vector_format format) { return format == FORMAT_TSV ? '\t' : ','; }
+
+static bool is_cells(const vector_writer *w) {
+    return w->layout.format == FORMAT_CSV || w->layout.format == FORMAT_TSV;
+}
+
 /* Appends the numbers of a row with commas between them. */
 static void print_numbers(vector_writer *w, const void *row) {
     const int32_t type = w->layout.as.type, dtype = row_dtypes[type];
     const bool half = type == PITH_VECTOR_F16, whole = dtype == PITH_I8 || dtype == PITH_U8;
     const size_t count = whole ? w->row_bytes : w->layout.dim;
+    const char comma = vector_delimiter(w->layout.format);
     bytes_reserve(&w->text, count * 18);
     char *p = w->text.data + w->text.size;
     for (size_t i = 0; i < count; i++) {
         float x = 0;
-        if (i) *p++ = ',';
+        if (i) *p++ = comma;
         if (whole) {
             p += sprintf(p, "%d",
                          dtype == PITH_I8 ? ((const int8_t *)row)[i] : ((const uint8_t *)row)[i]);
@@ -57,7 +64,7 @@ static void print_numbers(vector_writer *w, const void *row) {
             x = pith__f32_of_f16(((const uint16_t *)row)[i]);
         else
             x = ((const float *)row)[i];
-        if (isfinite(x) || w->layout.format == FORMAT_CSV)
+        if (isfinite(x) || is_cells(w))
             p += number_print(p, x);
         else
             p = memcpy(p, "null", 4), p += 4;
@@ -65,7 +72,23 @@ static void print_numbers(vector_writer *w, const void *row) {
     w->text.size = (size_t)(p - w->text.data);
 }
 
+/* "id,v0,v1,…" */
+static void cells_header(vector_writer *w) {
+    const char comma = vector_delimiter(w->layout.format);
+    const int32_t dtype = row_dtypes[w->layout.as.type];
+    const bool whole = dtype == PITH_I8 || dtype == PITH_U8;
+    const size_t count = whole ? w->row_bytes : w->layout.dim;
+    w->text.size = 0;
+    bytes_add(&w->text, "id", 2);
+    for (size_t i = 0; i < count; i++) bytes_print(&w->text, "%cv%zu", comma, i);
+    bytes_add(&w->text, "\n", 1);
+}
+
 static void header(vector_writer *w) {
+    if (is_cells(w)) {
+        cells_header(w);
+        return;
+    }
     const int32_t dtype = row_dtypes[w->layout.as.type];
     const bool whole = dtype == PITH_I8 || dtype == PITH_U8;
     int64_t dims[2] = { (int64_t)w->rows, (int64_t)(whole ? w->row_bytes : w->layout.dim) };
@@ -84,12 +107,12 @@ static void print_row(vector_writer *w, const void *row, pith_str prefix) {
         bytes_add(&w->text, row, w->row_bytes);
         return;
     }
-    const bool csv = w->layout.format == FORMAT_CSV;
+    const bool cells = is_cells(w);
     bytes_add(&w->text, prefix.data, prefix.size);
-    if (!csv) bytes_add(&w->text, "[", 1);
+    if (!cells) bytes_add(&w->text, "[", 1);
     print_numbers(w, row);
-    if (!csv) bytes_add(&w->text, "]", 1);
-    bytes_add(&w->text, prefix.size ? "}\n" : "\n", prefix.size ? 2 : 1);
+    if (!cells) bytes_add(&w->text, prefix.size ? "]}" : "]", prefix.size ? 2 : 1);
+    bytes_add(&w->text, "\n", 1);
 }
 
 /* The rows in the type they are written in; NULL: conversion says why not. */
@@ -146,6 +169,22 @@ static int resume(vector_writer *w, const command *c) {
     return fail(c, "%s: %s", w->out->temporary, strerror(errno ? errno : EIO));
 }
 
+/* Writes the header of cells where it belongs, and goes back. False: errno says why. */
+static bool put_header(vector_writer *w) {
+    FILE *f = w->out->file;
+    bytes row = w->text;
+    const off_t at = ftello(f);
+    w->text = (bytes){ NULL, 0, 0 };
+    header(w);
+    errno = 0;
+    const bool good = !fseeko(f, 0, SEEK_SET) &&
+                      fwrite(w->text.data, 1, w->text.size, f) == w->text.size &&
+                      !fseeko(f, at, SEEK_SET);
+    free(w->text.data);
+    w->text = row;
+    return good;
+}
+
 /* If this is the last row that was found, the file is written again from there. */
 static bool go_on(vector_writer *w, const void *row, pith_str prefix) {
     FILE *f = w->out->file;
@@ -154,8 +193,8 @@ static bool go_on(vector_writer *w, const void *row, pith_str prefix) {
         (w->text.size != w->last.size || memcmp(w->text.data, w->last.data, w->last.size)))
         return false;
     w->found = false;
-    if (!ftruncate(fileno(f), ftello(f))) return true;
-    w->out->error = errno;
+    if (!ftruncate(fileno(f), ftello(f)) && (!w->layout.ids || put_header(w))) return true;
+    w->out->error = errno ? errno : EIO;
     return false;
 }
 
@@ -163,7 +202,7 @@ int vector_writer_open(vector_writer *w, const command *c, output *out,
                        const vector_layout *layout) {
     *w = (vector_writer){ .out = out, .layout = *layout };
     w->row_bytes = pith_quantize_row_bytes(layout->as.type, layout->dim);
-    if (layout->format == FORMAT_NPY) header(w);
+    if (layout->format == FORMAT_NPY || layout->ids) header(w);
     if (out->resumable) return resume(w, c);
     if (layout->format == FORMAT_NPY && fseek(out->file, 0, SEEK_CUR)) {
         w->spool = tmpfile();

@@ -1,4 +1,4 @@
-/* vectors.h - rows of floats as JSON lines, CSV, raw little-endian floats or one .npy array; new,
+/* vectors.h - rows of floats as JSON lines, CSV, TSV, raw little-endian floats or one .npy array; new,
  * or more of them in a file that an earlier call left. */
 #ifndef PITH_CLI_ARRAYS_VECTORS_H
 #define PITH_CLI_ARRAYS_VECTORS_H
@@ -6,14 +6,24 @@
 #include "cli/base/text_input.h"
 #include "cli/output/output.h"
 
-typedef enum vector_format { FORMAT_JSONL, FORMAT_NPY, FORMAT_F32, FORMAT_CSV } vector_format;
+typedef enum vector_format {
+    FORMAT_JSONL,
+    FORMAT_NPY,
+    FORMAT_F32,
+    FORMAT_CSV,
+    FORMAT_TSV
+} vector_format;
 
 /* How rows are written. */
 typedef struct vector_layout {
     vector_format format;
     size_t dim; /* floats of a row */
     pith_quantize_options as;
+    bool ids; /* CSV and TSV: a header, and a first column "id", which the prefixes of rows are */
 } vector_layout;
+
+/* What stands between the numbers of a row of text. */
+char vector_delimiter(vector_format format);
 
 typedef struct vector_writer {
     output *out;
@@ -35,7 +45,7 @@ typedef struct vector_writer {
 int vector_writer_open(vector_writer *w, const command *c, output *out,
                        const vector_layout *layout);
 /* prefixes: NULL, or at begins[i] to begins[i + 1] the JSON object that row i goes into, without
- * the closing brace. False: a write failed, or `conversion` says what did. */
+ * the closing brace; with layout.ids the cell of the id and the delimiter behind it. False: a write failed, or `conversion` says what did. */
 bool vector_writer_rows(vector_writer *w, const float *rows, size_t count, const char *prefixes,
                         const size_t *begins);
 /* Whether a last row was found that no row written has been equal to. */

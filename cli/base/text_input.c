@@ -3,57 +3,26 @@
  * One buffer is filled by read(2), and a line is copied out of it piece by piece. So memory is
  * bounded by the limit, whatever the length of the line. Only the part that is kept is checked to
  * be UTF-8. */
-#include "base/str.h"
-#include "base/text_out.h"
 #include "cli/base/text_input.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/str.h"
+#include "base/text_out.h"
+#include "cli/base/message.h"
+#include "cli/base/parquet_rows.h"
 
 /* Bytes per read(2). Larger saves system calls, which are few already; smaller stays in the L2
  * cache. */
 #define BUFFER_BYTES ((size_t)256 << 10)
-
-void bytes_reserve(bytes *b, size_t more) {
-    if (b->capacity - b->size >= more) return;
-    size_t capacity = b->capacity ? b->capacity : 4096;
-    while (capacity - b->size < more) capacity *= 2;
-    b->data = grow(b->data, capacity);
-    b->capacity = capacity;
-}
-
-void bytes_add(bytes *b, const void *data, size_t size) {
-    bytes_reserve(b, size);
-    if (size) memcpy(b->data + b->size, data, size);
-    b->size += size;
-}
-
-static int32_t bytes_take(void *user, const void *data, size_t size) {
-    bytes_add(user, data, size);
-    return 0;
-}
-
-pith_writer bytes_writer(bytes *b) { return (pith_writer){ .write = bytes_take, .user = b }; }
-
-pith_str bytes_text(const bytes *b, size_t begin, size_t end) {
-    return (pith_str){ b->data ? b->data + begin : "", end - begin };
-}
-
-void bytes_print(bytes *b, const char *format, ...) {
-    va_list list;
-    va_start(list, format);
-    bytes_reserve(b, 512);
-    int n = vsnprintf(b->data + b->size, b->capacity - b->size, format, list);
-    va_end(list);
-    if (n > 0) b->size += (size_t)n < b->capacity - b->size ? (size_t)n : b->capacity - b->size - 1;
-}
 
 void text_input_open(text_input *in, const string_list *paths) {
     static const char *const standard[] = { "-" };
@@ -61,38 +30,96 @@ void text_input_open(text_input *in, const string_list *paths) {
                         .path_count = paths->count ? paths->count : 1,
                         .separator = '\n',
                         .fd = -1 };
+    csv_records_open(&in->rows, ',');
     in->buffer = grow(NULL, BUFFER_BYTES);
 }
 
+/* Ends what is read; false: a program that wrote it has failed. */
+static bool close_file(text_input *in) {
+    const pid_t child = in->child;
+    const int fd = in->fd;
+    in->child = 0;
+    in->fd = -1;
+    in->ended = false;
+    if (child) return parquet_rows_close(child, fd);
+    if (fd > 0) close(fd);
+    return true;
+}
+
 void text_input_close(text_input *in) {
-    if (in->fd > 0) close(in->fd);
+    close_file(in);
+    csv_records_close(&in->rows);
     free(in->buffer);
 }
 
 static const char *path_of(const text_input *in) { return in->paths[in->path_at]; }
 
-const char *text_input_path(const text_input *in) {
-    return strcmp(path_of(in), "-") ? path_of(in) : NULL;
+/* How the texts of an item stand in it. */
+static text_form form_of(const text_input *in) {
+    const char *path = path_of(in);
+    if (*path == TEXT_MARK) return TEXT_ITSELF;
+    const file_kind *kind = in->tables && strcmp(path, "-") ? file_kind_of(path) : NULL;
+    return kind ? kind->form : TEXT_LINES;
 }
 
+static bool is_table(text_form form) {
+    return form == TEXT_CSV || form == TEXT_TSV || form == TEXT_PARQUET;
+}
+
+const char *text_input_path(const text_input *in) {
+    const char *path = path_of(in);
+    return strcmp(path, "-") && *path != TEXT_MARK ? path : NULL;
+}
+
+uint64_t text_input_row(const text_input *in) { return is_table(form_of(in)) ? in->rows.row : 0; }
+
 const char *text_input_place(const text_input *in) {
-    static char place[300];
-    if (!strcmp(path_of(in), "-"))
-        snprintf(place, sizeof place, "line %llu", (unsigned long long)in->line);
+    static char place[320];
+    const text_form form = form_of(in);
+    const pith_str path = pith__str_of(path_of(in));
+    const unsigned long long line = in->line, row = in->rows.row;
+    if (form == TEXT_ITSELF)
+        snprintf(place, sizeof place, "the text '" PITH_CUT_FMT "'",
+                 PITH_CUT(((pith_str){ path.data + 1, path.size - 1 }), 60));
+    else if (form == TEXT_PARQUET)
+        snprintf(place, sizeof place, PITH_CUT_FMT ", row %llu", PITH_CUT(path, 250), row);
+    else if (is_table(form))
+        snprintf(place, sizeof place, PITH_CUT_FMT ", row %llu (line %llu)", PITH_CUT(path, 250),
+                 row, line);
+    else if (!strcmp(path.data, "-"))
+        snprintf(place, sizeof place, "line %llu", line);
     else
-        snprintf(place, sizeof place, PITH_CUT_FMT ":%llu",
-                 PITH_CUT(pith__str_of(path_of(in)), 250), (unsigned long long)in->line);
+        snprintf(place, sizeof place, PITH_CUT_FMT ":%llu", PITH_CUT(path, 250), line);
     return place;
+}
+
+bool text_column_usual(pith_str name) {
+    static const char *const usual[] = { "text", "content", "body", "document", "sentence" };
+    bool found = false;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        found |= name.size == strlen(usual[i]) && !strncasecmp(name.data, usual[i], name.size);
+    return found;
 }
 
 /* Opens the file whose turn it is; false: message. */
 static bool open_file(text_input *in) {
     if (in->fd >= 0) return true;
+    const text_form form = form_of(in);
     in->line = 0;
+    csv_records_close(&in->rows);
+    csv_records_open(&in->rows, form == TEXT_TSV ? '\t' : ',');
+    if (form == TEXT_PARQUET && !access(path_of(in), R_OK)) {
+        in->fd = parquet_rows_open(&in->child, path_of(in), in->python ? in->python : "python3",
+                                   in->message, sizeof in->message);
+        return in->fd >= 0;
+    }
     in->fd = strcmp(path_of(in), "-") ? open(path_of(in), O_RDONLY | O_CLOEXEC) : 0;
     if (in->fd < 0)
-        pith__text_print(in->message, sizeof in->message, PITH_CUT_FMT ": %s",
-                         PITH_CUT(pith__str_of(path_of(in)), 400), strerror(errno));
+        pith__text_print(in->message, sizeof in->message, PITH_CUT_FMT ": %s%s",
+                         PITH_CUT(pith__str_of(path_of(in)), 400), strerror(errno),
+                         in->may_be_text && errno == ENOENT
+                             ? "; a text, rather than a file, is given with --text"
+                             : "");
     return in->fd >= 0;
 }
 
@@ -115,21 +142,14 @@ static int fill(text_input *in) {
     return 0;
 }
 
-static void next_file(text_input *in) {
-    if (in->fd > 0) close(in->fd);
-    in->ended = false;
-    in->fd = -1;
-    in->path_at++;
-}
-
 /* Whether the file whose turn comes next is one that is read without waiting. */
 static bool is_plain(const char *path) {
     struct stat st;
-    return strcmp(path, "-") && (stat(path, &st) || S_ISREG(st.st_mode));
+    return strcmp(path, "-") && (*path == TEXT_MARK || stat(path, &st) || S_ISREG(st.st_mode));
 }
 
 bool text_input_ready(text_input *in) {
-    if (!in->path_count) return true;
+    if (!in->path_count || csv_records_waiting(&in->rows)) return true;
     for (size_t seen = in->begin;;) {
         if (memchr(in->buffer + seen, in->separator, in->end - seen)) return true;
         if (in->fd < 0) return is_plain(path_of(in));
@@ -152,50 +172,6 @@ bool text_input_ready(text_input *in) {
     }
 }
 
-/* Bytes of the invalid sequence at s: the longest prefix of a valid one, or 1 (Unicode, section
- * 3.9, U+FFFD). */
-static size_t invalid_length(const unsigned char *s, size_t size) {
-    size_t wanted = 1;
-    if (s[0] >= 0xF0 && s[0] <= 0xF4)
-        wanted = 4;
-    else if (s[0] >= 0xE0 && s[0] < 0xF0)
-        wanted = 3;
-    else if (s[0] >= 0xC2 && s[0] < 0xE0)
-        wanted = 2;
-    unsigned low = 0x80, high = 0xBF;
-    if (s[0] == 0xE0) low = 0xA0;
-    if (s[0] == 0xF0) low = 0x90;
-    if (s[0] == 0xED) high = 0x9F;
-    if (s[0] == 0xF4) high = 0x8F;
-    size_t n = 1;
-    while (n < wanted && n < size && s[n] >= low && s[n] <= high) {
-        n++;
-        low = 0x80;
-        high = 0xBF;
-    }
-    return n;
-}
-
-void bytes_replace_invalid(bytes *b, size_t from) {
-    bytes good = { NULL, 0, 0 };
-    const char *p = bytes_text(b, from, from).data;
-    size_t left = b->size - from;
-    while (left) {
-        size_t n = pith_text_valid((pith_str){ p, left });
-        bytes_add(&good, p, n);
-        p += n;
-        left -= n;
-        if (!left) break;
-        n = invalid_length((const unsigned char *)p, left);
-        bytes_add(&good, "\xEF\xBF\xBD", 3);
-        p += n;
-        left -= n;
-    }
-    b->size = from;
-    bytes_add(b, good.data, good.size);
-    free(good.data);
-}
-
 /* Takes off the bytes of a character that does not fit whole. */
 static void cut_to_character(bytes *b, size_t from) {
     size_t back = 0;
@@ -214,25 +190,14 @@ static void cut_to_character(bytes *b, size_t from) {
     if (wanted > back) b->size -= back + 1;
 }
 
-/* The line's raw bytes into out; 1, 0 or -1 as text_input_next. */
-static int copy_line(text_input *in, bytes *out, size_t from, bool *over) {
+/* The raw bytes of a line of the file into out; 1, -1 as text_input_next; 0: the file ends. */
+static int copy_line(text_input *in, bytes *out, size_t from, size_t limit, bool *over) {
     bool any = false;
     for (;;) {
         if (in->begin == in->end) {
             int state = fill(in);
             if (state < 0) return -1;
-            if (state == 0 && any)
-                return 1; /* the last line lacks its end; the file is closed by
-                                                the next call */
-            if (state == 0) {
-                next_file(in);
-                if (in->path_at == in->path_count) {
-                    in->path_at--; /* messages may still name it */
-                    in->path_count = 0;
-                    return 0;
-                }
-                continue;
-            }
+            if (state == 0) return any; /* the last line may lack its end */
         }
         if (!any) in->line++;
         any = true;
@@ -240,7 +205,7 @@ static int copy_line(text_input *in, bytes *out, size_t from, bool *over) {
         const char *stop = memchr(p, in->separator, in->end - in->begin);
         size_t n = stop ? (size_t)(stop - p) : in->end - in->begin;
         size_t room = n;
-        if (in->limit) room = out->size - from < in->limit ? in->limit - (out->size - from) : 0;
+        if (limit) room = out->size - from < limit ? limit - (out->size - from) : 0;
         if (n > room) *over = true;
         bytes_add(out, p, n < room ? n : room);
         in->begin += n + (stop != NULL);
@@ -248,18 +213,8 @@ static int copy_line(text_input *in, bytes *out, size_t from, bool *over) {
     }
 }
 
-int text_input_next(text_input *in, bytes *out, bool *cut) {
-    size_t from = out->size;
-    bool over = false;
-    in->bad = false;
-    if (!in->path_count) return 0;
-    int state = copy_line(in, out, from, &over);
-    if (state <= 0) return state;
-    if (over)
-        cut_to_character(out, from);
-    else if (in->separator == '\n' && out->size > from && out->data[out->size - 1] == '\r')
-        out->size--;
-    if (cut) *cut = over;
+/* Checks the line behind `from`: 1, or -1 and a message. */
+static int check_line(text_input *in, bytes *out, size_t from) {
     size_t valid = pith_text_valid(bytes_text(out, from, out->size));
     if (valid == out->size - from) return 1;
     if (in->replace) {
@@ -272,4 +227,110 @@ int text_input_next(text_input *in, bytes *out, bool *cut) {
     out->size = from;
     in->bad = true;
     return -1;
+}
+
+/* Appends a line of a file that is no table; 0: the file ends. */
+static int take_line(text_input *in, bytes *out, bool *cut) {
+    const size_t from = out->size;
+    int state = copy_line(in, out, from, in->limit, cut);
+    if (state <= 0) return state;
+    if (*cut)
+        cut_to_character(out, from);
+    else if (in->separator == '\n' && out->size > from && out->data[out->size - 1] == '\r')
+        out->size--;
+    return check_line(in, out, from);
+}
+
+/* Appends the text that the item is, once. */
+static int take_itself(text_input *in, bytes *out, bool *cut) {
+    const pith_str text = pith__str_of(path_of(in) + 1);
+    const size_t from = out->size, size = in->limit && text.size > in->limit ? in->limit : text.size;
+    if (in->ended) return 0;
+    in->ended = true;
+    in->line = 1;
+    *cut = size < text.size;
+    bytes_add(out, text.data, size);
+    if (*cut) cut_to_character(out, from);
+    return check_line(in, out, from);
+}
+
+/* Without a header, the first text of a file would be taken for the name of its column. */
+static void warn_of_header(const text_input *in) {
+    char name[120];
+    const pith_str only = bytes_text(&in->rows.names, 1, in->rows.names.size - 1);
+    if (!in->guesses || in->rows.columns != 1 || in->rows.row || text_column_usual(only)) return;
+    pith__text_print(name, sizeof name, PITH_CUT_FMT, PITH_CUT(only, 80));
+    note("warning: %s: the first row is taken for the name of the column, '%s'", path_of(in), name);
+}
+
+/* The next row's lines into in->rows. 1: a row is there; 0: the file ends; -1: message. */
+static int read_row(text_input *in) {
+    csv_records *r = &in->rows;
+    const size_t begin = r->at;
+    for (bool any = false;; any = true) {
+        const size_t from = r->text.size;
+        const int state = copy_line(in, &r->text, begin, CSV_ROW_BYTES, &r->too_long);
+        if (state < 0) return -1;
+        if (!state) return any; /* within quotation marks, which the scanner finds too */
+        if (csv_records_line(r, from)) return 1;
+    }
+}
+
+/* The end of a table, which has at least a header. */
+static int end_table(text_input *in) {
+    if (in->child && !close_file(in)) {
+        pith__text_print(in->message, sizeof in->message, "%s could not be read", path_of(in));
+        return -1;
+    }
+    if (in->rows.headed) return 0;
+    pith__text_print(in->message, sizeof in->message,
+                     "%s is empty; its first line names the columns", path_of(in));
+    return -1;
+}
+
+/* Appends a row of a table; 0: the file ends. */
+static int take_row(text_input *in, bytes *out) {
+    char why[1000];
+    for (;;) {
+        if (!csv_records_waiting(&in->rows)) {
+            const int state = read_row(in);
+            if (state < 0) return -1;
+            if (!state) return end_table(in);
+        }
+        const csv_found found = csv_records_next(&in->rows, out, in->replace, why, sizeof why);
+        if (in->rows.headed) warn_of_header(in);
+        if (found == CSV_NONE) continue;
+        in->line = in->rows.line;
+        if (found == CSV_ROW) return 1;
+        in->bad = found == CSV_BAD;
+        if (in->bad)
+            pith__text_print(in->message, sizeof in->message, "%s: %s", text_input_place(in), why);
+        else
+            pith__text_print(in->message, sizeof in->message, "%s: %s", path_of(in), why);
+        return -1;
+    }
+}
+
+int text_input_next(text_input *in, bytes *out, bool *cut) {
+    bool over = false;
+    in->bad = false;
+    while (in->path_count) {
+        const text_form form = form_of(in);
+        int state;
+        over = false;
+        if (form == TEXT_ITSELF)
+            state = take_itself(in, out, &over);
+        else if (is_table(form))
+            state = take_row(in, out);
+        else
+            state = take_line(in, out, &over);
+        if (cut) *cut = over;
+        if (state) return state;
+        close_file(in);
+        if (in->path_at + 1 == in->path_count)
+            in->path_count = 0; /* messages may still name the last one */
+        else
+            in->path_at++;
+    }
+    return 0;
 }

@@ -35,12 +35,28 @@ typedef struct chunk_job {
     bytes prefix;
 } chunk_job;
 
+/* The cell of a text's id: its number where it has none. */
+static void chunks_id(chunk_job *j, size_t text) {
+    const char delimiter = vector_delimiter(j->writer.layout.format);
+    const pith_str id = text_batch_id(j->b, text);
+    if (id.size)
+        json_line_cell(&j->b->json, &j->prefix, id, delimiter);
+    else
+        bytes_print(&j->prefix, "%llu", (unsigned long long)(j->before + text));
+    bytes_add(&j->prefix, &delimiter, 1);
+}
+
 /* A row of the result; chunk NULL: of a whole text. False: it could not be written. */
 static bool chunks_put(chunk_job *j, const float *vector, const waiting_chunk *w,
                        bool row_of_chunk) {
     text_batch *b = j->b;
     j->prefix.size = 0;
     if (!bad_lines_write(&b->bad, j->writer.out, w->text)) return false;
+    if (j->writer.layout.ids) {
+        chunks_id(j, w->text);
+        const size_t cell[] = { 0, j->prefix.size };
+        return vector_writer_rows(&j->writer, vector, 1, j->prefix.data, cell);
+    }
     if (b->keeps)
         bytes_add(&j->prefix, b->kept.data + b->kept_begins[w->text],
                   b->kept_begins[w->text + 1] - b->kept_begins[w->text]);
@@ -135,6 +151,7 @@ static int chunks_batches(chunk_job *j, embed_chunks *e, text_batch *b) {
         if (!code && !j->stopped) j->stopped = !bad_lines_write(&b->bad, j->writer.out, SIZE_MAX);
         if (!code) j->stopped |= !output_flush(j->writer.out);
         j->before += b->count;
+        progress_line_show(e->progress, j->before, 0);
         e->cut += b->cut;
     }
     if (!code && state < 0) code = fail(e->c, "%s", b->message);
@@ -168,6 +185,7 @@ static int chunks_write(embed_chunks *e, text_batch *b, output *out, const vecto
     j.sums = grow(NULL, dim * sizeof *j.sums);
     code = chunks_skip(&j, b);
     if (!code) code = chunks_batches(&j, e, b);
+    progress_line_end(e->progress, j.before, 0);
     if (!code && vector_writer_unmet(&j.writer))
         code = fail(e->c,
                     "%s: its last vector is not that of text %llu; the texts, model or options "

@@ -3,6 +3,7 @@
 #define PITH_CLI_EMBED_EMBED_CHUNKS_H
 
 #include "cli/arrays/vector_layout.h"
+#include "cli/base/progress_line.h"
 #include "cli/embed/long_texts.h"
 #include "cli/input/text_batch.h"
 
@@ -13,6 +14,7 @@ typedef struct embed_chunks {
     const long_settings *how;
     const layout_settings *layout;
     const char *output; /* NULL: stdout */
+    progress_line *progress;
     bool resume;        /* goes on with what an earlier call left of output; only for CHUNKS_MEAN */
     uint64_t cut;       /* set: texts of which only the first MiB was read */
 } embed_chunks;

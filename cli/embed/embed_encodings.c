@@ -241,8 +241,10 @@ static int kinds_batches(embed_encodings *k, text_batch *b, output *out, arrays 
             a ? arrays_add(a, e, k->options.what) : write_lines(out, &line, b, e, k->options.what);
         kinds_free(&results, k);
         done += b->count;
+        progress_line_show(k->progress, done, 0);
     }
     if (!code && state < 0) code = fail(k->c, "%s", b->message);
+    progress_line_end(k->progress, done, 0);
     free(line.data);
     return code;
 }

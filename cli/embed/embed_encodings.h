@@ -4,6 +4,7 @@
 #define PITH_CLI_EMBED_EMBED_ENCODINGS_H
 
 #include "cli/arrays/vectors.h"
+#include "cli/base/progress_line.h"
 #include "cli/input/text_batch.h"
 
 typedef struct embed_encodings {
@@ -14,6 +15,7 @@ typedef struct embed_encodings {
     bool refuses_long;    /* a text that is cut is an error */
     vector_format format; /* FORMAT_JSONL, or FORMAT_NPY for one kind other than dense */
     const char *output;   /* NULL: stdout */
+    progress_line *progress;
 } embed_encodings;
 
 /* Encodes all texts of the batches and writes the results. b is open; b->keeps: objects get a

@@ -24,7 +24,7 @@ typedef struct picture {
 
 typedef struct images_job {
     embed_images *e;
-    string_list found; /* the pictures of e->paths; their names are the job's own */
+    string_list found; /* the pictures of the inputs; their names are the job's own */
     passed_over passed;
     size_t next;
     text_batch batch; /* paths from stdin */
@@ -32,7 +32,6 @@ typedef struct images_job {
     size_t count, room;
     float *vectors, *some;
     vector_writer writer;
-    double shown;
 } images_job;
 
 /* ---- which pictures ---- */
@@ -47,7 +46,7 @@ static char *copy_text(const char *text, size_t size) {
 /* The next pictures' paths: j->count of them, 0 when there are none left. False after a message. */
 static bool next_paths(images_job *j) {
     j->count = 0;
-    if (j->e->paths->count) {
+    if (j->e->rows->inputs.count) {
         for (; j->count < j->room && j->next < j->found.count; j->next++) {
             const char *path = j->found.items[j->next];
             j->pictures[j->count++].path = copy_text(path, strlen(path));
@@ -140,13 +139,6 @@ static void make_prefixes(images_job *j, bytes *prefixes, size_t *begins) {
     }
 }
 
-static void show_images(images_job *j, bool last) {
-    double now = now_seconds();
-    if (!j->e->progress || (!last && now - j->shown <= 0.2)) return;
-    fprintf(stderr, "\r%llu pictures%s", (unsigned long long)j->e->done, last ? "\n" : "");
-    j->shown = now;
-}
-
 /* Tells of the pictures that failed, and frees all. */
 static void finish_batch(images_job *j) {
     for (size_t i = 0; i < j->count; i++) {
@@ -161,7 +153,7 @@ static void finish_batch(images_job *j) {
         *p = (picture){ 0 };
     }
     j->e->done += j->count;
-    show_images(j, false);
+    progress_line_show(j->e->progress, j->e->done, j->found.count);
 }
 
 static bool write_batch(images_job *j, bytes *prefixes, size_t *begins) {
@@ -201,7 +193,7 @@ static int embed_batches(images_job *j) {
         good = write_batch(j, &prefixes, begins);
         finish_batch(j);
     }
-    show_images(j, true);
+    progress_line_end(j->e->progress, j->e->done, j->found.count);
     if (!good || j->e->failed) code = EXIT_FAILED;
     if (j->writer.conversion.code) fail(j->e->c, "%s", j->writer.conversion.message);
     if (vector_writer_unmet(&j->writer))
@@ -216,7 +208,7 @@ static int embed_batches(images_job *j) {
 }
 
 static int write_images(images_job *j, const char *path, bool resume) {
-    const string_list *inputs = j->e->paths->count ? &j->found : j->e->paths;
+    const string_list *paths = &j->e->rows->inputs, *inputs = paths->count ? &j->found : paths;
     output out;
     int code = resume ? output_resume(&out, j->e->c, path, inputs)
                       : output_open(&out, j->e->c, path, inputs);
@@ -242,15 +234,14 @@ int embed_images_run(embed_images *e, const char *path, bool resume) {
     memset(j.pictures, 0, j.room * sizeof *j.pictures);
     j.vectors = grow(NULL, j.room * e->layout.dim * sizeof *j.vectors);
     j.some = grow(NULL, j.room * e->layout.dim * sizeof *j.some);
-    text_batch_open(&j.batch, e->paths, e->field, NULL);
-    j.batch.in.separator = e->null ? 0 : '\n';
-    j.batch.keeps = e->field && e->objects;
-    j.batch.bad.report = e->reports;
+    text_batch_open(&j.batch, e->rows, NULL);
+    if (!e->rows->columns.count) j.batch.fields[0] = "path";
+    j.batch.keeps = e->objects && !e->rows->inputs.count;
     double began = now_seconds();
-    int code = picture_files_find(&j.found, &j.passed, e->c, e->paths);
+    int code = picture_files_find(&j.found, &j.passed, e->c, &e->rows->inputs);
     if (!code) code = picture_files_tell(&j.passed, e->c, write_images(&j, path, resume));
     e->seconds = now_seconds() - began;
-    code = bad_lines_end(j.batch.bad.total, e->c, code);
+    code = bad_lines_end(j.batch.bad.total, e->c, e->rows->errors, code);
     text_batch_close(&j.batch);
     picture_files_free(&j.found);
     free(j.pictures);

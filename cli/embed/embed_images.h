@@ -5,18 +5,17 @@
 #include <pith/image.h>
 
 #include "cli/arrays/vectors.h"
+#include "cli/base/progress_line.h"
 #include "cli/input/text_batch.h"
 
 typedef struct embed_images {
     const command *c;
     const pith_model *model;
     pith_embed_images_options options;
-    const string_list *paths; /* pictures, and folders of them; none: their paths come from stdin */
-    const char *field;        /* of JSON objects from stdin, the member with the path; NULL: lines
-                                 are paths */
-    bool null;                /* paths from stdin end with NUL */
-    bool objects;             /* a line is an object with "path" and "embedding" */
-    bool progress, reports;   /* reports: --errors report, for the lines from stdin */
+    const row_options *rows; /* its inputs are pictures, and folders of them; none: their paths come
+                                from stdin, from the column of objects */
+    bool objects;            /* a line is an object with "path" and "embedding" */
+    progress_line *progress;
     uint64_t max_pixels;
     vector_layout layout;
     uint64_t done, failed; /* pictures */

@@ -1,7 +1,10 @@
 /* embed_settings.c - see embed_settings.h. */
 #include "cli/embed/embed_settings.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "cli/output/format_choice.h"
 
 uint32_t embed_settings_what(const embed_settings *s) {
     if (s->bm25.language && !s->dense && !s->multi_vector && !s->tokens) return PITH_ENCODE_SPARSE;
@@ -12,6 +15,7 @@ uint32_t embed_settings_what(const embed_settings *s) {
 }
 
 void embed_settings_text(bytes *text, const embed_settings *s) {
+    char *columns = row_options_columns(&s->rows);
     const struct {
         const char *name, *value;
     } words[] = { { "model", s->model },
@@ -19,7 +23,8 @@ void embed_settings_text(bytes *text, const embed_settings *s) {
                   { "route", s->open.route },
                   { "prompt-name", s->embed.prompt_name },
                   { "ranges", s->layout.ranges },
-                  { "field", s->field },
+                  { "column", columns },
+                  { "id", s->rows.id },
                   { "keep", s->keep } };
     const struct {
         const char *name;
@@ -34,9 +39,9 @@ void embed_settings_text(bytes *text, const embed_settings *s) {
                     { "format", s->layout.format },
                     { "dtype", s->layout.type },
                     { "rows-per-file", s->rows_per_file },
-                    { "jsonl", s->jsonl },
-                    { "null", s->null },
-                    { "invalid", s->invalid } };
+                    { "jsonl", s->rows.objects },
+                    { "null", s->rows.null },
+                    { "invalid", s->rows.invalid } };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         bytes_print(text, "--%s %s\n", words[i].name,
                     words[i].value ? words[i].value : "(not given)");
@@ -45,13 +50,14 @@ void embed_settings_text(bytes *text, const embed_settings *s) {
             bytes_print(text, "--%s %d\n", numbers[i].name, numbers[i].value);
         else
             bytes_print(text, "--%s (not given)\n", numbers[i].name);
+    free(columns);
 }
 
 /* Members are kept, and chunks have rows, in lines of JSON. */
 static int check_long(const command *c, const embed_settings *s) {
     const bool rows = s->longs.result == CHUNKS_ROWS;
-    if (s->keep && !(s->jsonl && s->layout.format == FORMAT_JSONL))
-        return usage(c, "--keep goes with --jsonl and --format jsonl");
+    if (s->keep && !(s->rows.objects && s->layout.format == FORMAT_JSONL))
+        return usage(c, "--keep goes with --jsonl, or files that have columns, and --format jsonl");
     int code = long_texts_check(c, &s->longs, option_by_flag(&s->embed.max_length));
     if (code || s->longs.action != LONG_CHUNK) return code;
     if (embed_settings_what(s) != PITH_ENCODE_DENSE)
@@ -98,8 +104,9 @@ static int check_kinds(const command *c, const embed_settings *s) {
     if (what == PITH_ENCODE_DENSE) return EXIT_DONE;
     if (s->layout.type) return usage(c, "--dtype goes with dense vectors alone");
     if (s->resume) return usage(c, "--resume goes with dense vectors alone");
-    if (s->layout.format == FORMAT_F32 || s->layout.format == FORMAT_CSV)
-        return usage(c, "--format f32 and csv go with dense vectors alone");
+    if (s->layout.format != FORMAT_JSONL && s->layout.format != FORMAT_NPY)
+        return usage(c, "--format f32, csv and tsv go with dense vectors alone, and names of -o "
+                        "that end so");
     if (s->layout.format != FORMAT_NPY) return EXIT_DONE;
     if (what & (what - 1)) return usage(c, "--format npy goes with one kind of result");
     if (!s->output || !strcmp(s->output, "-"))
@@ -110,7 +117,9 @@ static int check_kinds(const command *c, const embed_settings *s) {
 /* Objects among the results need lines of JSON, and rows that are not counted by files of earlier
  * calls. */
 static int check_errors(const command *c, const embed_settings *s) {
-    if (s->errors != ERRORS_REPORT) return EXIT_DONE;
+    if (s->rows.errors == ERRORS_SKIP && s->resume)
+        return usage(c, "--errors skip does not go with --resume, which counts rows");
+    if (s->rows.errors != ERRORS_REPORT) return EXIT_DONE;
     if (s->layout.format != FORMAT_JSONL)
         return usage(c, "--errors report goes with --format jsonl");
     if (s->resume || s->rows_per_file)
@@ -123,6 +132,13 @@ static int check_errors(const command *c, const embed_settings *s) {
 static int check_images(const command *c, const embed_settings *s) {
     if (s->max_pixels && !s->images) return usage(c, "--max-pixels goes with --images");
     if (!s->images) return EXIT_DONE;
+    if (s->rows.jsonl && s->rows.null) return usage(c, "--jsonl and -0 do not go together");
+    if (s->rows.jsonl && (s->layout.format == FORMAT_CSV || s->layout.format == FORMAT_TSV))
+        return usage(c, "--jsonl and --format csv do not go together with --images");
+    if (!s->rows.jsonl && s->rows.columns.count) return usage(c, "--column goes with --jsonl here");
+    if (s->rows.columns.count > 1) return usage(c, "--images reads paths from one --column");
+    if (s->rows.texts.count || s->rows.id)
+        return usage(c, "--text and --id are for texts, not for --images");
     if (embed_settings_what(s) != PITH_ENCODE_DENSE)
         return usage(c, "--images makes dense vectors only");
     if (s->longs.action || option_by_flag(&s->embed.max_length) ||
@@ -132,11 +148,16 @@ static int check_images(const command *c, const embed_settings *s) {
     return EXIT_DONE;
 }
 
-int embed_settings_check(const command *c, const embed_settings *s) {
-    if (s->jsonl && s->layout.format == FORMAT_CSV)
-        return usage(c, "--jsonl and --format csv do not go together");
-    if (!s->jsonl && s->field) return usage(c, "--field goes with --jsonl");
-    if (s->jsonl && s->null) return usage(c, "--jsonl and -0 do not go together");
+int embed_settings_check(const command *c, embed_settings *s, const string_list *arguments) {
+    int code = format_choose(c, &s->layout.format, s->output);
+    if (code) return code;
+    if (s->images)
+        row_options_files(&s->rows, arguments);
+    else
+        code = row_options_take(c, &s->rows, arguments);
+    if (code) return code;
+    s->layout.ids = s->rows.objects && !s->images &&
+                    (s->layout.format == FORMAT_CSV || s->layout.format == FORMAT_TSV);
     if (s->resume && (!s->output || !strcmp(s->output, "-")))
         return usage(c, "--resume needs -o FILE");
     if (s->rows_per_file && (!s->output || !strcmp(s->output, "-")))
@@ -144,7 +165,7 @@ int embed_settings_check(const command *c, const embed_settings *s) {
     if (s->rows_per_file &&
         (s->images || embed_settings_what(s) != PITH_ENCODE_DENSE || s->longs.action == LONG_CHUNK))
         return usage(c, "--rows-per-file goes with one dense vector per text");
-    int code = vector_layout_check(c, &s->layout);
+    code = vector_layout_check(c, &s->layout);
     if (!code) code = check_long(c, s);
     if (!code) code = check_numbers(c, s);
     if (!code) code = check_kinds(c, s);

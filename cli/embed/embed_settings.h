@@ -6,14 +6,16 @@
 #include "cli/embed/embed_bm25.h"
 #include "cli/embed/long_texts.h"
 #include "cli/input/bad_lines.h"
+#include "cli/input/row_options.h"
 #include "cli/options/runtime_choice.h"
 #include "cli/options/work_options.h"
 
 typedef struct embed_settings {
-    const char *model, *output, *field, *keep;
-    bool images, null, jsonl, resume, progress, pin;
+    const char *model, *output, *keep;
+    bool images, resume, progress, pin;
     bool dense, sparse, multi_vector, tokens;
-    int invalid, errors, role;
+    int role;
+    row_options rows;
     int32_t rows_per_file;
     size_t max_pixels;
     bm25_settings bm25;
@@ -27,8 +29,9 @@ typedef struct embed_settings {
 
 /* The kinds of results that are asked for, PITH_ENCODE_*. */
 uint32_t embed_settings_what(const embed_settings *s);
-/* EXIT_DONE, or another exit code after a message that says what does not go together. */
-int embed_settings_check(const command *c, const embed_settings *s);
+/* Takes the arguments of the call and the format of its output. EXIT_DONE, or another exit code
+ * after a message that says what does not go together. */
+int embed_settings_check(const command *c, embed_settings *s, const string_list *arguments);
 /* The options that decide what the rows of the output are, a line each. */
 void embed_settings_text(bytes *text, const embed_settings *s);
 

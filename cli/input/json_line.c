@@ -8,6 +8,7 @@
 #include "base/formats/json.h"
 #include "base/str.h"
 #include "base/text_out.h"
+#include "cli/output/csv_out.h"
 
 /* Memory of decoded strings. Where it is out, the command ends, as everywhere in it. */
 static void *line_alloc(void *user, size_t size) {
@@ -27,7 +28,12 @@ void json_line_init(json_line *l, bool replace) {
     pith__arena_init(&l->decoded, &line_memory);
 }
 
-void json_line_free(json_line *l) { pith__arena_free(&l->decoded); }
+void json_line_free(json_line *l) {
+    pith__arena_free(&l->decoded);
+    free(l->chosen.data);
+    free(l->joined.data);
+    l->chosen = l->joined = (bytes){ NULL, 0, 0 };
+}
 
 static void scan_begin(pith__json *j, json_line *l, pith_str text) {
     pith__json_init(j, text, NULL, &l->decoded, &l->fault);
@@ -92,8 +98,10 @@ static bool no_text(json_line *l, pith_str line, const char *field, pith_str val
                          PITH_CUT(pith__str_of(field), 100), kind);
     else
         pith__text_print(l->message, sizeof l->message,
-                         "there is no field '" PITH_CUT_FMT "'; the object %s%s",
-                         PITH_CUT(pith__str_of(field), 100), *keys ? "has " : "is empty", keys);
+                         "there is no %s '" PITH_CUT_FMT "'; the %s %s%s%s",
+                         l->row ? "column" : "field", PITH_CUT(pith__str_of(field), 100),
+                         l->row ? "table" : "object", *keys ? "has " : "is empty", keys,
+                         l->lost && *keys ? "; name the one with the text with --column" : "");
     return false;
 }
 
@@ -128,9 +136,16 @@ static void keep_member(bytes *kept, const char *begin, const char *end, bool fi
     bytes_add(kept, begin, (size_t)(end - begin));
 }
 
+/* The same with the name "id" in the place of its own. */
+static void keep_id(bytes *kept, pith_str value, bool first) {
+    bytes_print(kept, "%s\"id\":", first ? "{" : ",");
+    bytes_add(kept, value.data, value.size);
+}
+
 static bool is_kept(const json_line *l, pith_str key) {
     bool kept = !l->kept;
     if (l->added && is_key(key, l->added)) return false;
+    if (l->id && is_key(key, "id")) return false;
     for (const char *const *name = l->dropped; name && *name; name++)
         if (is_key(key, *name)) return false;
     for (size_t i = 0; !kept && i < l->kept->count; i++) kept = is_key(key, l->kept->items[i]);
@@ -141,10 +156,12 @@ static bool is_kept(const json_line *l, pith_str key) {
  * object, or it is damaged. */
 static bool scan_object(json_line *l, pith_str *values, pith_str line, const char *const *fields,
                         size_t count, bytes *kept) {
+    const char *id = l->id ? l->id : "id";
     pith__json j;
     pith_str key;
     bool first = true;
     scan_begin(&j, l, line);
+    l->id_value = (pith_str){ NULL, 0 };
     if (pith__json_peek(&j) != PITH_JSON_OBJECT) {
         pith__text_print(l->message, sizeof l->message, "this is not a JSON object");
         return false;
@@ -154,8 +171,15 @@ static bool scan_object(json_line *l, pith_str *values, pith_str line, const cha
         pith_str value = pith__json_raw(&j);
         for (size_t i = 0; i < count; i++)
             if (is_key(key, fields[i])) values[i] = value;
-        if (!kept || !is_kept(l, key)) continue;
-        keep_member(kept, begin, j.at, first);
+        const bool names = is_key(key, id);
+        if (names) l->id_value = value;
+        if (!kept) continue;
+        if (names && l->id)
+            keep_id(kept, value, first);
+        else if (is_kept(l, key))
+            keep_member(kept, begin, j.at, first);
+        else
+            continue;
         first = false;
     }
     pith__json_finish(&j);
@@ -164,17 +188,130 @@ static bool scan_object(json_line *l, pith_str *values, pith_str line, const cha
     return !j.failed;
 }
 
+/* ---- the member with the text ---- */
+
+/* Notes the name of the member that has the texts of all objects. False, and a message: there is
+ * none, or more than one. */
+static bool choose_column(json_line *l, pith_str line) {
+    pith__json j;
+    pith_str key, usual = { NULL, 0 }, only = { NULL, 0 };
+    size_t usuals = 0, members = 0;
+    bool string = false;
+    scan_begin(&j, l, line);
+    if (pith__json_peek(&j) == PITH_JSON_OBJECT)
+        for (pith__json_object(&j); pith__json_next_key(&j, &key); members++) {
+            const bool asked = l->asks && (is_key(key, "query") || is_key(key, "question"));
+            string = pith__json_peek(&j) == PITH_JSON_STRING;
+            pith__json_skip(&j);
+            only = key;
+            if (is_key(key, "text")) usuals = SIZE_MAX / 2;
+            if (is_key(key, "text") || (usuals < SIZE_MAX / 2 && (asked || text_column_usual(key))))
+                usual = key;
+            usuals += asked || text_column_usual(key);
+        }
+    if (members != 1 || !string || j.failed) only = (pith_str){ NULL, 0 };
+    const bool found = !j.failed && (usuals == 1 || usuals >= SIZE_MAX / 2);
+    const pith_str name = found ? usual : only;
+    l->chosen.size = 0;
+    if (name.data) bytes_add(&l->chosen, name.data, name.size);
+    if (name.data) bytes_add(&l->chosen, "", 1);
+    return name.data && !memchr(name.data, 0, name.size);
+}
+
+/* Adds the names of the members with the text to `names`; returns how many there are. */
+static size_t text_columns(json_line *l, const char **names, pith_str line) {
+    const size_t count = l->columns ? l->columns->count : 0;
+    for (size_t i = 0; i < count && i < JSON_LINE_COLUMNS; i++) names[i] = l->columns->items[i];
+    if (count) return count < JSON_LINE_COLUMNS ? count : JSON_LINE_COLUMNS;
+    l->lost = !l->chosen.size && !choose_column(l, line);
+    names[0] = l->lost ? "text" : l->chosen.data;
+    return 1;
+}
+
+static bool take_text(json_line *l, pith_str *text, pith_str line, const char *field,
+                      pith_str value) {
+    if (value.size && value.data[0] == '"') return decode(l, text, field, value);
+    return no_text(l, line, field, value);
+}
+
+/* The texts of several members as one. Empty ones are left out. */
+static bool join_texts(json_line *l, pith_str *text, pith_str line, const char *const *names,
+                       const pith_str *values, size_t count) {
+    l->joined.size = 0;
+    for (size_t i = 0; i < count; i++) {
+        pith_str part;
+        if (!take_text(l, &part, line, names[i], values[i])) return false;
+        if (l->joined.size && part.size) bytes_add(&l->joined, "\n", 1);
+        bytes_add(&l->joined, part.data, part.size);
+    }
+    *text = bytes_text(&l->joined, 0, l->joined.size);
+    return true;
+}
+
 bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *const *fields,
                      size_t count, bytes *kept) {
+    const char *names[JSON_LINE_COLUMNS + 2];
+    pith_str values[JSON_LINE_COLUMNS + 2] = { { NULL, 0 } };
+    size_t ends[2], used = 0;
     line = skip_mark(line);
+    l->lost = false;
     pith__arena_free(&l->decoded);
-    for (size_t i = 0; i < count; i++) texts[i] = (pith_str){ NULL, 0 };
-    if (!scan_object(l, texts, line, fields, count, kept)) return false;
-    for (size_t i = 0; i < count; i++) {
-        if (!texts[i].size || texts[i].data[0] != '"') return no_text(l, line, fields[i], texts[i]);
-        if (!decode(l, &texts[i], fields[i], texts[i])) return false;
+    for (size_t i = 0; i < count && i < 2; i++) {
+        if (fields[i])
+            names[used++] = fields[i];
+        else
+            used += text_columns(l, names + used, line);
+        ends[i] = used;
+    }
+    if (!scan_object(l, values, line, names, used, kept)) return false;
+    if (l->id && !l->id_value.size) {
+        l->lost = false;
+        return no_text(l, line, l->id, l->id_value);
+    }
+    for (size_t i = 0, at = 0; i < count && i < 2; at = ends[i++]) {
+        const bool good = ends[i] - at == 1
+                              ? take_text(l, &texts[i], line, names[at], values[at])
+                              : join_texts(l, &texts[i], line, names + at, values + at,
+                                           ends[i] - at);
+        if (!good) return false;
     }
     return true;
+}
+
+void json_line_plain(json_line *l, bytes *out, pith_str value) {
+    const bool replace = l->replace;
+    pith_str text = value;
+    if (!value.size || pith__str_is(value, "null")) return;
+    l->replace = true;
+    if (value.data[0] == '"') decode(l, &text, "", value);
+    l->replace = replace;
+    bytes_add(out, text.data, text.size);
+}
+
+void json_line_cell(json_line *l, bytes *out, pith_str value, char delimiter) {
+    bytes plain = { NULL, 0, 0 };
+    json_line_plain(l, &plain, value);
+    csv_put_text(out, bytes_text(&plain, 0, plain.size), delimiter);
+    free(plain.data);
+}
+
+pith_str json_line_member(json_line *l, pith_str line, const char *name) {
+    pith__json j;
+    pith_str key, found = { NULL, 0 };
+    line = skip_mark(line);
+    scan_begin(&j, l, line);
+    pith__json_object(&j);
+    while (pith__json_next_key(&j, &key)) {
+        const pith_str value = pith__json_raw(&j);
+        if (is_key(key, name)) found = value;
+    }
+    return found;
+}
+
+bool json_line_has(json_line *l, pith_str line, const char *name) {
+    if (json_line_member(l, line, name).size) return true;
+    l->lost = false;
+    return no_text(l, skip_mark(line), name, (pith_str){ NULL, 0 });
 }
 
 /* ---- questions ---- */

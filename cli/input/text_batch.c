@@ -1,19 +1,22 @@
 /* text_batch.c - see text_batch.h. */
-#include "base/text_out.h"
 #include "cli/input/text_batch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text_out.h"
+
 /* A batch ends after this many bytes. */
 #define BATCH_BYTES ((size_t)4 << 20)
 
-void text_batch_open(text_batch *b, const string_list *files, const char *field, const char *pair) {
-    *b = (text_batch){ .fields = { field, pair }, .width = field ? 1 + (pair != NULL) : 0 };
-    text_input_open(&b->in, files);
-    b->in.limit = field ? JSON_LINE_BYTES : TEXT_BATCH_BYTES;
+void text_batch_open(text_batch *b, const row_options *rows, const char *pair) {
+    *b = (text_batch){ .fields = { NULL, pair }, .width = rows->objects ? 1 + (pair != NULL) : 0 };
+    text_input_open(&b->in, &rows->inputs);
+    b->in.limit = rows->objects ? JSON_LINE_BYTES : TEXT_BATCH_BYTES;
     json_line_init(&b->json, false);
+    row_options_apply(rows, &b->in, &b->json);
+    b->bad.how = rows->errors;
 }
 
 void text_batch_close(text_batch *b) {
@@ -23,6 +26,8 @@ void text_batch_close(text_batch *b) {
     free(b->data.data);
     free(b->kept.data);
     free(b->kept_begins);
+    free(b->ids.data);
+    free(b->id_ends);
     free(b->begins);
     free(b->texts[0]);
     free(b->texts[1]);
@@ -38,7 +43,7 @@ static pith_str text_batch_cut(text_batch *b, pith_str text) {
 /* Replaces the line, which begins at `from` in data, by the texts in its fields. */
 static bool take_fields(text_batch *b, size_t from, bool too_long) {
     pith_str line = bytes_text(&b->data, from, b->data.size), texts[2];
-    b->json.replace = b->in.replace;
+    b->json.row = text_input_row(&b->in) > 0;
     const char *why = NULL;
     if (too_long)
         why = "the object is longer than 64 MiB";
@@ -49,6 +54,8 @@ static bool take_fields(text_batch *b, size_t from, bool too_long) {
         pith__text_print(b->message, sizeof b->message, "%s: %s", text_input_place(&b->in), why);
         return false;
     }
+    bytes_add(&b->ids, b->json.id_value.data, b->json.id_value.size);
+    b->id_ends[b->count] = b->ids.size;
     bytes copies = { NULL, 0, 0 }; /* the texts may be parts of the line */
     for (size_t i = 0; i < b->width; i++) {
         pith_str text = text_batch_cut(b, texts[i]);
@@ -75,6 +82,7 @@ static int take_line(text_batch *b) {
     int state;
     b->begins = grow_for(b->begins, b->count, (width + 1) * sizeof *b->begins);
     b->kept_begins = grow_for(b->kept_begins, b->count, 2 * sizeof *b->kept_begins);
+    b->id_ends = grow_for(b->id_ends, b->count, sizeof *b->id_ends);
     b->begins[b->count * width] = from;
     b->kept_begins[b->count] = b->kept.size;
     do {
@@ -96,10 +104,10 @@ static int take_line(text_batch *b) {
 int text_batch_next(text_batch *b, size_t most) {
     const size_t width = b->width ? b->width : 1;
     int state = !b->ended;
-    b->data.size = b->kept.size = b->count = b->cut = 0;
+    b->data.size = b->kept.size = b->ids.size = b->count = b->cut = 0;
     bad_lines_clear(&b->bad);
     while (state > 0 && b->count < most &&
-           b->data.size + b->kept.size + b->bad.objects.size < BATCH_BYTES) {
+           b->data.size + b->kept.size + b->ids.size + bad_lines_bytes(&b->bad) < BATCH_BYTES) {
         if (b->count + b->bad.count && !text_input_ready(&b->in)) break;
         state = take_line(b);
     }
@@ -114,4 +122,9 @@ int text_batch_next(text_batch *b, size_t most) {
     }
     if (b->count) b->kept_begins[b->count] = b->kept.size;
     return b->count + b->bad.count > 0;
+}
+
+pith_str text_batch_id(const text_batch *b, size_t index) {
+    return b->width ? bytes_text(&b->ids, index ? b->id_ends[index - 1] : 0, b->id_ends[index])
+                    : (pith_str){ NULL, 0 };
 }

@@ -4,38 +4,22 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/base/python_program.h"
 #include "cli/tables/relational_run.h"
 
-extern char **environ;
-
 /* Arguments: the directory as it is shown, its real path and the directory to fill. Dictionaries
- * become their values, which CSV can hold. Older versions of pyarrow unpickle, and so run, what the
- * metadata of a file hold. Memory and the size of a .csv file are bounded by a multiple of the
- * .parquet file's size. */
+ * become their values, which CSV can hold. Memory and the size of a .csv file are bounded by a
+ * multiple of the .parquet file's size. */
 static const char parquet_program[] =
-    "import errno, os, re, resource, sys\n"
-    "try:\n"
-    "    import pyarrow, pyarrow.csv, pyarrow.parquet\n"
-    "except ImportError:\n"
-    "    sys.exit(f'.parquet files need the package pyarrow, which {sys.executable} does not have; "
-    "install it '\n"
-    "             '(pip install pyarrow), or name another Python with --python')\n"
-    "if [int(n) for n in re.findall('[0-9]+', pyarrow.__version__)[:3]] < [14, 0, 1]:\n"
-    "    sys.exit(f'pyarrow {pyarrow.__version__} runs code that a .parquet file holds; install "
-    "14.0.1 or newer')\n"
+    PYTHON_ARROW
     "shown, source, folder = sys.argv[1:]\n"
     "names = sorted(os.listdir(source))\n"
-    "def bound(which, most):\n"
-    "    hard = resource.getrlimit(which)[1]\n"
-    "    resource.setrlimit(which, (most if hard < 0 else min(most, hard), hard))\n"
     "for name in names:\n"
     "    stem, end = os.path.splitext(name)\n"
     "    path = os.path.join(source, name)\n"
@@ -86,60 +70,13 @@ static bool parquet_there(const char *source) {
 
 /* ---- the interpreter ---- */
 
-static bool parquet_same(const char *folder, const char *other) {
-    struct stat a, b;
-    return !stat(folder, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
-/* The program of that name in the folders of PATH, from malloc, or NULL. Folders that are not named
- * in full, the current directory and the source are left out: what lies beside the data is not
- * run. */
-static char *parquet_search(const char *name, const char *source) {
-    const char *path = getenv("PATH");
-    if (!path) path = "/usr/local/bin:/usr/bin:/bin";
-    for (size_t n; *path; path += n + (path[n] == ':')) {
-        n = strcspn(path, ":");
-        char *folder = n && *path == '/' ? strndup(path, n) : NULL,
-             *file = folder ? run_file(folder, name) : NULL;
-        struct stat about;
-        const bool found = file && !access(file, X_OK) && !stat(file, &about) &&
-                           S_ISREG(about.st_mode) && !parquet_same(folder, ".") &&
-                           !parquet_same(folder, source);
-        free(folder);
-        if (found) return file;
-        free(file);
-    }
-    return NULL;
-}
-
-/* A program that is named with a slash, in full: the child runs in another folder. Links stay,
- * since an environment of Python is found by them. */
-static char *parquet_named_program(const char *name) {
-    char *here = *name == '/' ? strdup("") : getcwd(NULL, 0),
-         *whole = here ? run_file(here, name + (*name == '/')) : NULL;
-    free(here);
-    return whole;
-}
-
-/* Runs the program in the root folder, isolated: no variable PYTHON…, no packages of the user, no
- * current directory. Its messages go to standard error. */
 static int parquet_run(const command *c, const char *python, const char *shown, const char *source,
                        const char *folder) {
-    char *words[] = { (char *)(uintptr_t)python, (char *)(uintptr_t) "-I",
-                      (char *)(uintptr_t) "-c",  (char *)(uintptr_t)parquet_program,
-                      (char *)(uintptr_t)shown,  (char *)(uintptr_t)source,
-                      (char *)(uintptr_t)folder, NULL };
-    posix_spawn_file_actions_t actions;
+    const char *const arguments[] = { shown, source, folder, NULL };
     pid_t child;
-    int state, fault = posix_spawn_file_actions_init(&actions);
-    if (!fault) {
-        fault = posix_spawn_file_actions_addchdir_np(&actions, "/");
-        if (!fault) fault = posix_spawn(&child, python, &actions, NULL, words, environ);
-        posix_spawn_file_actions_destroy(&actions);
-    }
+    const int fault = python_program_start(&child, python, parquet_program, arguments, -1);
     if (fault) return fail(c, ".parquet files are read by Python: %s: %s", python, strerror(fault));
-    while (waitpid(child, &state, 0) < 0 && errno == EINTR) continue;
-    if (WIFEXITED(state) && !WEXITSTATUS(state)) return EXIT_DONE;
+    if (python_program_end(child)) return EXIT_DONE;
     return fail(c, "%s: its .parquet files could not be read", shown);
 }
 
@@ -193,14 +130,8 @@ int parquet_unpack(parquet_tables *t, const command *c, const char *source, cons
     if (!parquet_there(source)) return EXIT_DONE;
     char *real = realpath(source, NULL);
     if (!real) return fail(c, "%s: %s", source, strerror(errno));
-    char *found =
-        strchr(python, '/') ? parquet_named_program(python) : parquet_search(python, real);
-    int code = found ? parquet_make(t, c, source, real)
-                     : fail(c,
-                            ".parquet files are read by Python: no '%s' is in the folders of PATH "
-                            "that are named in "
-                            "full; name one with --python",
-                            python);
+    char message[400], *found = python_program_find(python, real, message, sizeof message);
+    int code = found ? parquet_make(t, c, source, real) : fail(c, "%s", message);
     if (!code) code = parquet_run(c, found, source, real, t->source);
     free(found);
     free(real);

@@ -19,6 +19,7 @@
 #include "cli/options/option_value.h"
 #include "cli/options/work_options.h"
 #include "cli/output/csv_out.h"
+#include "cli/output/format_choice.h"
 #include "cli/output/json_out.h"
 #include "cli/output/output.h"
 #include "cli/output/profile_file.h"
@@ -342,12 +343,13 @@ static int detect_check(const command *c, detect_settings *s, const string_list 
     if (s->overlap > 1) return usage(c, "--nms-threshold is from 0 to 1, not %g", s->overlap);
     if (s->json && s->format) return usage(c, "--json and --format do not go together");
     if (s->json) s->format = FORMAT_JSON;
+    int code = s->json ? format_only(c, "json", s->output) : format_choose(c, &s->format, s->output);
+    if (code) return code;
     s->detect.score_threshold = option_amount(s->threshold);
     s->detect.nms_threshold = option_amount(s->overlap);
     s->detect.score = s->score;
-    int code = take_own_size(s)
-                   ? EXIT_DONE
-                   : take_size(c, &s->detect.width, &s->detect.height, s->size, "size");
+    code = take_own_size(s) ? EXIT_DONE
+                            : take_size(c, &s->detect.width, &s->detect.height, s->size, "size");
     return code ? code : take_size(c, &s->raw_width, &s->raw_height, s->raw, "raw");
 }
 

@@ -106,7 +106,7 @@ typedef struct detokenize_settings {
 static int detokenize_lines(const detokenize_settings *s, const pith_tokenizer *tokenizer,
                             pith_text_stream *stream, const string_list *files) {
     output out;
-    id_lines lines = { .single = s->stream, .bad.report = s->errors == ERRORS_REPORT };
+    id_lines lines = { .single = s->stream, .bad.how = s->errors };
     int code = output_open(&out, &command_detokenize, s->output, files);
     if (code) return code;
     text_input_open(&lines.in, files);
@@ -119,7 +119,7 @@ static int detokenize_lines(const detokenize_settings *s, const pith_tokenizer *
     free(lines.line.data);
     free(lines.ids);
     bad_lines_free(&lines.bad);
-    return bad_lines_end(lines.bad.total, &command_detokenize,
+    return bad_lines_end(lines.bad.total, &command_detokenize, s->errors,
                          output_close(&out, &command_detokenize, true, code));
 }
 

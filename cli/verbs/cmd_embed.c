@@ -73,14 +73,16 @@ typedef struct job {
     json_t *pictures; /* what is told of pictures; or NULL */
     pith_embed_options options;
     size_t dim;
-    bool jsonl, progress, refuses_long, reports;
-    const char *field;
+    const row_options *inputs;
+    bool refuses_long;
+    progress_line progress;
     text_input in;
     json_line json;
     vector_writer writer;
     uint64_t done;       /* texts whose vectors an earlier call has written */
     bool compares;       /* one more, whose vector is compared */
     uint64_t read, hash; /* inputs read so far, and their hash */
+    uint64_t taken;      /* those of them that are texts, the reader's count */
     resume_record record;
     split_files files;
     const command *c;
@@ -90,9 +92,8 @@ typedef struct job {
     bool sliced;        /* the output can be read before it is complete */
     double budget;      /* what a slice may cost; 0: no slice has been measured */
     size_t length_max;  /* bytes of a text that count; 0: all */
-    uint64_t rows;      /* the writer's count, and when it was shown */
+    uint64_t rows;      /* the writer's count */
     uint64_t bad;       /* bad lines of all windows */
-    double shown;
     pthread_mutex_t lock; /* of states and what follows */
     pthread_cond_t changed;
     bool stop;          /* nothing more is to be read */
@@ -145,8 +146,8 @@ static int next_line(job *j, bytes *text, bool *cut) {
     size_t from = text->size;
     for (;;) {
         int state = text_input_next(&j->in, text, cut);
-        if (state < 0 && !(j->reports && j->in.bad)) note_failure(j, j->in.message);
-        if (state <= 0 || !j->jsonl) return state;
+        if (state < 0 && !(j->inputs->errors && j->in.bad)) note_failure(j, j->in.message);
+        if (state <= 0 || !j->inputs->objects) return state;
         if (!json_line_blank(bytes_text(text, from, text->size))) return 1;
         text->size = from;
     }
@@ -163,16 +164,31 @@ static bool pass_bad(job *j, window *w, const char *why) {
     return false;
 }
 
+/* Keeps the cell of the row's id: its number where it has none. */
+static void keep_cell(job *j, window *w) {
+    const char delimiter = vector_delimiter(j->layout.format);
+    if (j->json.id_value.size)
+        json_line_cell(&j->json, &w->kept, j->json.id_value, delimiter);
+    else
+        bytes_print(&w->kept, "%llu", (unsigned long long)j->taken);
+    bytes_add(&w->kept, &delimiter, 1);
+}
+
 /* Replaces the line at the end of w->text by the text in its field, and keeps the object. NULL, or
  * what is wrong. */
 static const char *take_object(job *j, window *w, bool too_long) {
+    static const char *const by_columns[] = { NULL };
     size_t from = w->begins[w->count];
     pith_str line = bytes_text(&w->text, from, w->text.size), text;
     if (too_long) return "the object is longer than 64 MiB";
-    if (!json_line_texts(&j->json, &text, line, &j->field, 1,
-                         j->writer.layout.format == FORMAT_JSONL ? &w->kept : NULL))
+    j->json.row = text_input_row(&j->in) > 0;
+    if (!json_line_texts(&j->json, &text, line, by_columns, 1,
+                         j->layout.format == FORMAT_JSONL ? &w->kept : NULL))
         return j->json.message;
-    bytes_print(&w->kept, "\"embedding\":");
+    if (j->layout.ids)
+        keep_cell(j, w);
+    else
+        bytes_print(&w->kept, "\"embedding\":");
     w->kept_begins[w->count + 1] = w->kept.size;
     const size_t size = (size_t)pith__text_most(text.data, text.size, LINE_BYTES);
     w->cut += size < text.size;
@@ -200,6 +216,7 @@ static bool skip_done(job *j) {
         line.size = 0;
         state = next_line(j, &line, NULL);
         if (state > 0 && !take_hash(j, line.data, line.size)) state = 0;
+        j->taken++;
     }
     free(line.data);
     if (!state && !j->compares && !is_set(j, &j->stop)) /* else the last vector tells */
@@ -215,13 +232,14 @@ static bool read_text(job *j, window *w) {
     bool cut = false;
     w->begins[w->count] = w->text.size;
     int state = next_line(j, &w->text, &cut);
-    if (state < 0 && j->reports && j->in.bad) return pass_bad(j, w, j->in.message);
+    if (state < 0 && j->inputs->errors && j->in.bad) return pass_bad(j, w, j->in.message);
     if (state <= 0) return false;
     const pith_str line = bytes_text(&w->text, w->begins[w->count], w->text.size);
     if (!take_hash(j, line.data, line.size)) return false;
-    const char *why = j->jsonl ? take_object(j, w, cut) : NULL;
+    const char *why = j->inputs->objects ? take_object(j, w, cut) : NULL;
     if (why) return pass_bad(j, w, why);
     w->cut += cut;
+    j->taken++;
     w->begins[++w->count] = w->text.size;
     w->hashes[w->count] = j->hash;
     return true;
@@ -233,7 +251,7 @@ static bool read_window(job *j, window *w) {
     bad_lines_clear(&w->bad);
     w->hashes[0] = j->hash;
     while (w->count < WINDOW_TEXTS &&
-           w->text.size + w->kept.size + w->bad.objects.size < WINDOW_BYTES) {
+           w->text.size + w->kept.size + bad_lines_bytes(&w->bad) < WINDOW_BYTES) {
         if (is_set(j, &j->stop)) return false;
         if (w->count + w->bad.count && !text_input_ready(&j->in)) return true;
         if (!read_text(j, w)) return false;
@@ -261,12 +279,6 @@ static void *reader(void *context) {
 
 /* ---- writing ---- */
 
-static void show_progress(job *j, bool last) {
-    if (!j->progress || (!last && now_seconds() - j->shown <= 0.2)) return;
-    fprintf(stderr, "\r%llu texts%s", (unsigned long long)j->rows, last ? "\n" : "");
-    j->shown = now_seconds();
-}
-
 static bool write_rows(job *j, window *w, size_t from, size_t end) {
     const uint64_t most = j->files.rows ? j->files.rows : UINT64_MAX;
     while (from < end) {
@@ -279,7 +291,7 @@ static bool write_rows(job *j, window *w, size_t from, size_t end) {
         if (!bad_lines_write(&w->bad, j->writer.out, from)) return false;
         if (n > bad_lines_next(&w->bad) - from) n = bad_lines_next(&w->bad) - from;
         if (!vector_writer_rows(&j->writer, w->vectors + from * j->dim, n,
-                                j->jsonl ? w->kept.data : NULL, w->kept_begins + from))
+                                j->inputs->objects ? w->kept.data : NULL, w->kept_begins + from))
             return false;
         from += n;
     }
@@ -310,7 +322,10 @@ static bool write_some(job *j, window *w) {
         j->rows += end - from;
     }
     if (done && good) write_bad(j, w);
-    show_progress(j, done && w->last);
+    if (done && w->last)
+        progress_line_end(&j->progress, j->rows, 0);
+    else
+        progress_line_show(&j->progress, j->rows, 0);
     if (done) w->embedded = w->written = 0;
     return done;
 }
@@ -430,7 +445,7 @@ static void make_windows(job *j) {
         w->begins = grow(NULL, (WINDOW_TEXTS + 1) * sizeof *w->begins);
         w->kept_begins = grow(NULL, (WINDOW_TEXTS + 1) * sizeof *w->kept_begins);
         w->kept_begins[0] = 0;
-        w->bad.report = j->reports;
+        w->bad.how = j->inputs->errors;
         w->hashes = grow(NULL, (WINDOW_TEXTS + 1) * sizeof *w->hashes);
         w->texts = grow(NULL, WINDOW_TEXTS * sizeof *w->texts);
         w->vectors = grow(NULL, WINDOW_TEXTS * j->dim * sizeof *w->vectors);
@@ -470,7 +485,7 @@ static void embed_work(job *j, pith_embed_stats *stats) {
     size_t tokens = pith_embed_max_length(j->model, &j->options);
     j->length_max = 6 * tokens; /* few tokens are longer on average */
     j->rows = j->done;
-    j->sliced = j->progress || j->writer.out->resumable || !j->writer.out->temporary;
+    j->sliced = j->progress.on || j->writer.out->resumable || !j->writer.out->temporary;
     j->reads = start_thread(&threads[0], reader, j);
     j->writes = start_thread(&threads[1], writer, j);
     uint64_t cut = embed_all(j);
@@ -503,7 +518,7 @@ static int embed_job(job *j, const command *c, output *out, pith_embed_stats *st
     if (j->message[0] && out->resumable)
         note("the finished part is in %s; run the same command again to go on", out->temporary);
     code = split_files_close(&j->files, out, &j->writer, &j->record, c, code);
-    return bad_lines_end(j->bad, c, code);
+    return bad_lines_end(j->bad, c, j->inputs->errors, code);
 }
 
 /* Opens the model and checks that it makes what is asked for under these options. */
@@ -530,11 +545,9 @@ static int open_model(job *j, const command *c, embed_settings *s) {
 static int embed_dense(job *j, const command *c, const embed_settings *s,
                        const string_list *files) {
     text_input_open(&j->in, files);
-    j->in.separator = s->null ? 0 : '\n';
-    j->in.replace = s->invalid == 1;
-    j->reports = s->errors == ERRORS_REPORT;
-    j->in.limit = j->jsonl ? JSON_LINE_BYTES : LINE_BYTES;
-    json_line_init(&j->json, j->in.replace);
+    j->in.limit = s->rows.objects ? JSON_LINE_BYTES : LINE_BYTES;
+    json_line_init(&j->json, false);
+    row_options_apply(&s->rows, &j->in, &j->json);
     kept_members_set(&j->json, s->keep, false);
     output out;
     bytes options_text = { NULL, 0, 0 };
@@ -566,9 +579,10 @@ static int embed_others(job *j, const command *c, const embed_settings *s,
                               .options = PITH_ENCODE_OPTIONS_INIT,
                               .refuses_long = s->longs.action == LONG_ERROR,
                               .format = (vector_format)s->layout.format,
-                              .output = s->output };
+                              .output = s->output,
+                              .progress = &j->progress };
     embed_chunks chunks = {
-        c, j->model, j->options, &s->longs, &s->layout, s->output, s->resume, 0
+        c, j->model, j->options, &s->longs, &s->layout, s->output, &j->progress, s->resume, 0
     };
     const bool chunked = s->longs.action == LONG_CHUNK;
     kinds.options.what = embed_settings_what(s);
@@ -579,15 +593,12 @@ static int embed_others(job *j, const command *c, const embed_settings *s,
     kinds.options.embed = &j->options;
     kinds.options.call = j->options.call;
     kinds.options.call.size = sizeof kinds.options;
-    text_batch_open(&b, files, s->jsonl ? j->field : NULL, NULL);
-    b.in.separator = s->null ? 0 : '\n';
-    b.in.replace = s->invalid == 1;
-    b.bad.report = s->errors == ERRORS_REPORT;
-    b.keeps = s->jsonl && s->layout.format == FORMAT_JSONL;
+    text_batch_open(&b, &s->rows, NULL);
+    b.keeps = s->rows.objects && s->layout.format == FORMAT_JSONL;
     kept_members_set(&b.json, s->keep, s->longs.result == CHUNKS_ROWS);
     code = chunked ? embed_chunks_run(&chunks, &b, files) : embed_encodings_run(&kinds, &b, files);
     if (chunked) j->options.stats->truncated += chunks.cut;
-    code = bad_lines_end(b.bad.total, c, code);
+    code = bad_lines_end(b.bad.total, c, s->rows.errors, code);
     kept_members_free(&b.json);
     text_batch_close(&b);
     return code;
@@ -595,19 +606,14 @@ static int embed_others(job *j, const command *c, const embed_settings *s,
 
 /* The pictures of folders and files, or paths from JSON lines. A call without pictures first checks
  * the model and the options, before any file is read. */
-static int embed_pictures(job *j, const command *c, const embed_settings *s,
-                          const string_list *files) {
+static int embed_pictures(job *j, const command *c, const embed_settings *s) {
     pith_error err = PITH_ERROR_INIT;
-    const char *field = s->field ? s->field : "path";
     embed_images e = { .c = c,
                        .model = j->model,
                        .options = PITH_EMBED_IMAGES_OPTIONS_INIT,
-                       .paths = files,
-                       .field = s->jsonl && !files->count ? field : NULL,
-                       .null = s->null,
-                       .objects = s->jsonl,
-                       .progress = j->progress,
-                       .reports = s->errors == ERRORS_REPORT,
+                       .rows = &s->rows,
+                       .objects = s->rows.jsonl,
+                       .progress = &j->progress,
                        .max_pixels = s->max_pixels };
     e.options.call.threads = j->options.call.threads;
     e.options.pooling = j->options.pooling;
@@ -630,12 +636,11 @@ static int embed_pictures(job *j, const command *c, const embed_settings *s,
  * The three kinds differ in how results are written. */
 static int embed_files(const command *c, embed_settings *s, const string_list *files) {
     pith_embed_stats stats = { 0 };
-    job j = { .options = s->embed, .jsonl = s->jsonl, .field = s->field ? s->field : "text" };
+    job j = { .options = s->embed, .inputs = &s->rows };
     j.options.batching = &s->work.batching;
     j.options.stats = &stats;
     j.refuses_long = s->longs.action == LONG_ERROR;
     if (s->longs.tokens) j.options.max_length = s->longs.tokens;
-    j.progress = s->progress && isatty(STDERR_FILENO);
     int code = profile_open(&j.options.call.profile, c, s->work.profile, files);
     if (!code)
         code = telemetry_begin(&j.options.call.profile, c, s->runtime.telemetry,
@@ -649,10 +654,12 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     }
     if (j.model) telemetry_model(j.model);
     double began = now_seconds();
+    progress_line_begin(&j.progress, s->images ? "pictures" : "texts", s->progress, s->rows.quiet,
+                        s->output);
     const bool simple =
         embed_settings_what(s) == PITH_ENCODE_DENSE && s->longs.action != LONG_CHUNK;
     if (s->images)
-        code = embed_pictures(&j, c, s, files);
+        code = embed_pictures(&j, c, s);
     else
         code = (simple ? embed_dense : embed_others)(&j, c, s, files);
     if (!j.refuses_long && j.model)
@@ -671,11 +678,12 @@ static int embed_run(int argc, char **argv) {
                          .open = PITH_OPEN_OPTIONS_INIT,
                          .embed = PITH_EMBED_OPTIONS_INIT,
                          .bm25 = BM25_SETTINGS_INIT };
-    string_list files = { NULL, 0 };
-    int code = take_options(c, &s, argc, argv, &files);
+    string_list arguments = { NULL, 0 };
+    int code = take_options(c, &s, argc, argv, &arguments);
     if (code >= 0) return code;
-    code = embed_settings_check(c, &s);
-    if (!code) code = embed_files(c, &s, &files);
+    code = embed_settings_check(c, &s, &arguments);
+    if (!code) code = embed_files(c, &s, &s.rows.inputs);
+    row_options_free(&s.rows);
     runtime_choice_free(&s.runtime);
     return code;
 }
@@ -710,12 +718,10 @@ static const option options[] = {
     OPTION_SECTION("input"),
     AT(images, images),
     AT(max_pixels, max_pixels),
-    AT(null, null),
-    AT(jsonl_embed, jsonl),
-    AT(field, field),
+    AT(column, rows.columns),
+    OPTIONS_ROWS(embed_settings, rows),
+    AT(jsonl_embed, rows.jsonl),
     AT(keep, keep),
-    AT(invalid, invalid),
-    AT(errors, errors),
     AT(long, longs.action),
     AT(chunk_tokens, longs.tokens),
     AT(overlap, longs.overlap),
@@ -728,6 +734,7 @@ static const option options[] = {
     AT(dtype, layout.type),
     AT(ranges, layout.ranges),
     AT(progress, progress),
+    AT(quiet_texts, rows.quiet),
     OPTIONS_TOLD(embed_settings),
     OPTION_SECTION("work"),
     AT(threads, embed.call.threads),
@@ -743,7 +750,10 @@ static const option options[] = {
 
 static const example examples[] = {
     { "echo \"a cat sat on the mat\" | pith embed", "[0.13,0.02,...]" },
-    { "pith embed --format npy -o vectors.npy texts.txt", "numpy.load gives [texts, dim]" },
+    { "pith embed -o vectors.npy texts.txt", "numpy.load gives [texts, dim]" },
+    { "pith embed \"a cat\" \"a dog\"", "texts as arguments" },
+    { "pith embed --column description --id sku -o v.jsonl products.csv",
+      "one object per row, with \"id\" and \"embedding\"" },
     { "pith embed -m splade --sparse texts.txt",
       "{\"indices\": [2009, ...], \"values\": [0.4, ...]}" },
     { "pith embed --bm25 english -m Qdrant/bm25 texts.txt",
@@ -761,14 +771,17 @@ static const example examples[] = {
 const command command_embed = {
     .name = "embed",
     .summary = "turn texts into vectors, one per line",
-    .forms = "[-m MODEL] [options] [FILE...]",
+    .forms = "[-m MODEL] [options] [FILE...]\n[-m MODEL] [options] TEXT...",
     .takes = "FILE",
     .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|heic|heif|avif|gif|bmp|ppm|pgm|pnm",
     .description =
-        "Each line of the files, or of standard input, is a text, or with --images a picture is a "
-        "file. Each text "
-        "becomes one vector, or what the "
-        "options under \"result\" ask for. With --format npy, -o x.npy makes x.offsets.npy, "
+        "Each line of the files, or of standard input, is a text. Files that end in .csv, .tsv or "
+        ".parquet are tables, and .jsonl and .json lines of JSON objects: the text of a row is in "
+        "--column. An argument that is no file is a text itself. With --images a picture is a "
+        "file. Each text becomes one vector, or what the "
+        "options under \"result\" ask for.\n"
+        "What the name of -o ends in says how vectors are written: .jsonl, .npy, .csv, .tsv, .f32. "
+        "Of other results than dense vectors, -o x.npy makes x.offsets.npy, "
         "x.indices.npy and "
         "x.values.npy of --sparse; x.npy, x.offsets.npy and x.ids.npy of vectors of tokens.",
     .examples = examples,

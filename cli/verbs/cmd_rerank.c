@@ -8,19 +8,24 @@
 
 #include "cli/base/cli.h"
 #include "cli/base/float_text.h"
+#include "cli/base/progress_line.h"
 #include "cli/input/text_batch.h"
 #include "cli/options/work_options.h"
+#include "cli/output/csv_out.h"
+#include "cli/output/format_choice.h"
 #include "cli/output/json_out.h"
+#include "cli/output/score_format.h"
 #include "cli/output/output.h"
 
 /* Texts that are read at a time. */
 #define BATCH_TEXTS ((size_t)1024)
 
 typedef struct rerank_settings {
-    const char *model, *query, *output, *field;
-    bool null, jsonl, raw, documents;
+    const char *model, *query, *output;
+    bool raw, documents;
+    int format; /* a score_format */
     int32_t top;
-    int invalid, errors;
+    row_options rows;
     work_settings work;
     pith_open_options open;
     runtime_choice runtime;
@@ -37,6 +42,8 @@ typedef struct question {
     pith_str query;
     const pith_str *documents;
     const size_t *indices; /* of the documents; NULL: 0, 1, ... */
+    const pith_str *ids;   /* as they are written in objects; NULL: documents have none */
+    json_line *json;       /* reads them */
     size_t count;
     int64_t number; /* of the query; -1: there is only one */
 } question;
@@ -49,14 +56,37 @@ static int compare_ranked(const void *a, const void *b) {
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* {"index": 0, "score": 0.93, "document": "..."} */
+/* query, index, id, score, document */
+static void print_cells(bytes *line, const rerank_settings *s, const question *q, const ranked *r) {
+    const char delimiter = score_delimiter(s->format);
+    if (q->number >= 0) bytes_print(line, "%lld%c", (long long)q->number, delimiter);
+    bytes_print(line, "%zu%c", q->indices ? q->indices[r->index] : r->index, delimiter);
+    if (q->ids) json_line_cell(q->json, line, q->ids[r->index], delimiter);
+    if (q->ids) bytes_add(line, &delimiter, 1);
+    score_cell(line, r->score);
+    if (s->documents) bytes_add(line, &delimiter, 1);
+    if (s->documents) csv_put_text(line, q->documents[r->index], delimiter);
+    bytes_add(line, "\n", 1);
+}
+
+/* {"index": 0, "id": "A1", "score": 0.93, "document": "..."} */
 static bool write_ranked(output *out, bytes *line, const rerank_settings *s, const question *q,
                          const ranked *r) {
     char number[NUMBER_CHARS];
     line->size = 0;
+    if (s->format) {
+        print_cells(line, s, q, r);
+        return output_write(out, line->data, line->size);
+    }
     bytes_add(line, "{", 1);
     if (q->number >= 0) bytes_print(line, "\"query\": %lld, ", (long long)q->number);
-    bytes_print(line, "\"index\": %zu, \"score\": ", q->indices ? q->indices[r->index] : r->index);
+    bytes_print(line, "\"index\": %zu, ", q->indices ? q->indices[r->index] : r->index);
+    if (q->ids && q->ids[r->index].size) {
+        bytes_print(line, "\"id\": ");
+        bytes_add(line, q->ids[r->index].data, q->ids[r->index].size);
+        bytes_print(line, ", ");
+    }
+    bytes_print(line, "\"score\": ");
     if (isfinite(r->score))
         bytes_add(line, number, number_print(number, r->score));
     else
@@ -92,38 +122,72 @@ static int answer(const rerank_settings *s, const pith_model *model, const quest
     return code;
 }
 
+/* The documents of one query, while they are read. */
+typedef struct document_list {
+    bytes text, ids;
+    size_t *ends, *id_ends; /* of each in text and in ids */
+    size_t *indices;        /* the number of each among all lines, the bad ones as well */
+    size_t count, bad;
+} document_list;
+
+static void documents_free(document_list *d) {
+    free(d->text.data);
+    free(d->ids.data);
+    free(d->ends);
+    free(d->id_ends);
+    free(d->indices);
+}
+
+static void documents_add(document_list *d, const text_batch *b) {
+    size_t at = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        const pith_str id = text_batch_id(b, i);
+        bytes_add(&d->text, b->texts[0][i].data, b->texts[0][i].size);
+        bytes_add(&d->ids, id.data, id.size);
+        d->ends = grow_for(d->ends, d->count, sizeof *d->ends);
+        d->id_ends = grow_for(d->id_ends, d->count, sizeof *d->id_ends);
+        d->indices = grow_for(d->indices, d->count, sizeof *d->indices);
+        for (; at < b->bad.count && b->bad.lines[at].row <= i; at++) d->bad++;
+        d->indices[d->count] = d->count + d->bad;
+        d->id_ends[d->count] = d->ids.size;
+        d->ends[d->count++] = d->text.size;
+    }
+    d->bad += b->bad.count - at;
+}
+
+/* The spans that end there, from malloc. */
+static pith_str *spans(const bytes *all, const size_t *ends, size_t count) {
+    pith_str *found = grow(NULL, (count + 1) * sizeof *found);
+    for (size_t i = 0, begin = 0; i < count; begin = ends[i++])
+        found[i] = bytes_text(all, begin, ends[i]);
+    return found;
+}
+
 /* All texts of the input are documents of one query. */
 static int answer_query(const rerank_settings *s, const pith_model *model, text_batch *b,
                         output *out) {
-    bytes text = { NULL, 0, 0 };
-    size_t count = 0, bad = 0, *ends = NULL, *indices = NULL;
+    document_list d = { .count = 0 };
     int state, code;
     while ((state = text_batch_next(b, BATCH_TEXTS)) > 0) {
-        size_t at = 0;
-        for (size_t i = 0; i < b->count; i++) {
-            bytes_add(&text, b->texts[0][i].data, b->texts[0][i].size);
-            ends = grow_for(ends, count, sizeof *ends);
-            indices = grow_for(indices, count, sizeof *indices);
-            for (; at < b->bad.count && b->bad.lines[at].row <= i; at++) bad++;
-            indices[count] = count + bad;
-            ends[count++] = text.size;
-        }
-        bad += b->bad.count - at;
+        documents_add(&d, b);
         bad_lines_write(&b->bad, out, SIZE_MAX);
     }
-    pith_str *documents = grow(NULL, (count + 1) * sizeof *documents);
-    for (size_t i = 0, begin = 0; i < count; begin = ends[i++])
-        documents[i] = bytes_text(&text, begin, ends[i]);
+    pith_str *texts = spans(&d.text, d.ends, d.count), *ids = spans(&d.ids, d.id_ends, d.count);
     bytes query = { NULL, 0, 0 };
     bytes_add(&query, s->query, strlen(s->query));
-    if (s->invalid == 1) bytes_replace_invalid(&query, 0);
-    const question q = { { query.data, query.size }, documents, indices, count, -1 };
+    if (s->rows.invalid == 1) bytes_replace_invalid(&query, 0);
+    const question q = { .query = { query.data, query.size },
+                         .documents = texts,
+                         .indices = d.indices,
+                         .ids = b->width ? ids : NULL,
+                         .json = &b->json,
+                         .count = d.count,
+                         .number = -1 };
     code = state < 0 ? fail(&command_rerank, "%s", b->message) : answer(s, model, &q, NULL, out);
     free(query.data);
-    free(documents);
-    free(indices);
-    free(ends);
-    free(text.data);
+    free(texts);
+    free(ids);
+    documents_free(&d);
     return code;
 }
 
@@ -180,17 +244,47 @@ static int rerank_files(const rerank_settings *s, const pith_model *model,
     text_batch b;
     int code = output_open(&out, &command_rerank, s->output, files);
     if (code) return code;
-    const char *field = s->field ? s->field : "text";
-    text_batch_open(&b, files, s->jsonl ? field : NULL, NULL);
-    b.in.separator = s->null ? 0 : '\n';
-    b.in.replace = b.json.replace = s->invalid == 1;
-    b.bad.report = s->errors == ERRORS_REPORT;
+    text_batch_open(&b, &s->rows, NULL);
     if (!s->query) b.in.limit = JSON_LINE_BYTES;
+    if (s->format) {
+        char names[60];
+        snprintf(names, sizeof names, "%sindex,%sscore%s", s->query ? "" : "query,",
+                 b.width ? "id," : "", s->documents ? ",document" : "");
+        score_header(&out, s->format, names);
+    }
     code = s->query ? answer_query(s, model, &b, &out) : answer_lines(s, model, &b, &out);
-    code = bad_lines_end(b.bad.total, &command_rerank,
+    code = bad_lines_end(b.bad.total, &command_rerank, s->rows.errors,
                          output_close(&out, &command_rerank, true, code));
     text_batch_close(&b);
     return code;
+}
+
+/* Takes the arguments and the format. EXIT_DONE, or another exit code after a message. */
+static int rerank_check(const command *c, rerank_settings *s, const string_list *arguments) {
+    if (!s->model) return usage(c, "-m MODEL is needed: there is no default reranker");
+    const row_options *rows = &s->rows;
+    if (!s->query &&
+        (rows->jsonl || rows->columns.count || rows->id || rows->texts.count || rows->null))
+        return usage(
+            c,
+            "--jsonl, --column, --id, --text and -0 go with --query; without it each line is a "
+            "JSON object with \"query\" and \"documents\"");
+    for (size_t i = 0; !s->query && i < arguments->count; i++)
+        if (row_options_table(arguments->items[i]))
+            return usage(c, "%s has documents; give the query with --query", arguments->items[i]);
+    int code = format_choose(c, &s->format, s->output);
+    if (code) return code;
+    if (s->query)
+        code = row_options_take(c, &s->rows, arguments);
+    else
+        row_options_files(&s->rows, arguments);
+    return code ? code : score_check(c, s->format, s->rows.errors);
+}
+
+/* How far the scoring of a query's documents is. */
+static void show_scored(void *user, const char *what, uint64_t done, uint64_t total) {
+    (void)what;
+    progress_line_show(user, done, total);
 }
 
 static int rerank_run(int argc, char **argv) {
@@ -198,33 +292,41 @@ static int rerank_run(int argc, char **argv) {
     rerank_settings s = { .work = WORK_SETTINGS_INIT,
                           .open = PITH_OPEN_OPTIONS_INIT,
                           .score = PITH_SCORE_OPTIONS_INIT };
-    string_list files = { NULL, 0 };
-    int code = take_options(c, &s, argc, argv, &files);
+    string_list arguments = { NULL, 0 };
+    progress_line progress;
+    int code = take_options(c, &s, argc, argv, &arguments);
     if (code >= 0) return code;
-    if (!s.model) return usage(c, "-m MODEL is needed: there is no default reranker");
-    if (!s.query && (s.jsonl || s.field || s.null))
-        return usage(
-            c,
-            "--jsonl, --field and -0 go with --query; without it each line is a JSON object with "
-            "\"query\" and \"documents\"");
-    if (s.field && !s.jsonl) return usage(c, "--field goes with --jsonl");
-    if (s.jsonl && s.null) return usage(c, "--jsonl and -0 do not go together");
     pith_error err = PITH_ERROR_INIT;
-    work_model w = { c,          s.model,
-                     &s.work,    &s.open,
-                     &s.runtime, s.score.call.threads,
-                     &files,     &s.score.call.profile,
-                     NULL,       0 };
+    work_model w = { c,
+                     s.model,
+                     &s.work,
+                     &s.open,
+                     &s.runtime,
+                     s.score.call.threads,
+                     &s.rows.inputs,
+                     &s.score.call.profile,
+                     NULL,
+                     0 };
     s.score.batching = &s.work.batching;
     if (s.raw) s.score.activation = PITH_ACTIVATION_NONE;
-    code = work_open(&w);
-    if (code) return code;
+    code = rerank_check(c, &s, &arguments);
+    if (!code) code = work_open(&w);
+    if (code) {
+        row_options_free(&s.rows);
+        return code;
+    }
     work_tell_max_length(w.model, &s.score.max_length);
+    progress_line_begin(&progress, "documents", false, s.rows.quiet, s.output);
+    s.score.call.progress = show_scored;
+    s.score.call.user = &progress;
     if (pith_rerank(NULL, w.model, (pith_str){ "", 0 }, NULL, 0, &s.score, &err))
         code = fail(c, "%s", err.message);
     else
-        code = rerank_files(&s, w.model, &files);
-    return work_close(&w, work_tell(&w, code));
+        code = rerank_files(&s, w.model, &s.rows.inputs);
+    if (progress.any) fputs("\n", stderr);
+    code = work_close(&w, work_tell(&w, code));
+    row_options_free(&s.rows);
+    return code;
 }
 
 #define AT(id, member) OPTION_PLACE(id, rerank_settings, member)
@@ -237,13 +339,13 @@ static const option options[] = {
     OPTIONS_PASSES(rerank_settings),
     OPTION_SECTION("input"),
     AT(query, query),
-    AT(null, null),
-    AT(jsonl_rerank, jsonl),
-    AT(field_rerank, field),
-    AT(invalid, invalid),
-    AT(errors, errors),
+    AT(column, rows.columns),
+    OPTIONS_ROWS(rerank_settings, rows),
+    AT(jsonl_rerank, rows.jsonl),
     OPTION_SECTION("output"),
     AT(output, output),
+    AT(format_lines, format),
+    AT(quiet_rerank, rows.quiet),
     AT(top_k_rerank, top),
     AT(return_documents, documents),
     AT(raw_rerank, raw),
@@ -264,6 +366,8 @@ static const example examples[] = {
       "{\"index\": 0, \"score\": 8.61}" },
     { "pith rerank -m bge-reranker-base -q \"a cat\" -k 3 --return-documents lines.txt",
       "the three best lines" },
+    { "pith rerank -m bge-reranker-base -q \"a cat\" --column description --id sku products.csv",
+      "{\"index\": 0, \"id\": \"A1\", \"score\": 8.61}" },
     { "pith rerank -m bge-reranker-base questions.jsonl",
       "lines with \"query\" and \"documents\"" },
     { NULL, NULL },

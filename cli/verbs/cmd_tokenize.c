@@ -9,7 +9,8 @@
 #include "cli/base/cli.h"
 #include "cli/base/text_input.h"
 #include "cli/input/bad_lines.h"
-#include "cli/input/json_line.h"
+#include "cli/input/row_options.h"
+#include "cli/output/format_choice.h"
 #include "cli/output/output.h"
 
 /* Bytes of a line that are kept if its end matters: it is not truncated, or its beginning is cut
@@ -26,12 +27,13 @@ enum { BATCH_TEXTS = 4096, BATCH_BYTES = 1 << 20 };
 typedef struct tokenize_settings {
     pith_tokenizer *tokenizer;
     pith_tokenize_options options;
-    const char *field, *pair_field; /* NULL: lines are texts; no pairs in objects */
+    const char *pair_field; /* of objects; NULL: "text_pair" */
     bool pair, full, count, total;
     const char *model, *output;
-    bool null, jsonl, no_specials, raw, characters, overflow;
+    bool no_specials, raw, characters, overflow;
     int32_t max_length; /* -1: what the model's files say */
-    int invalid, errors, side;
+    int side;
+    row_options rows;
 } tokenize_settings;
 
 static void print_int(bytes *out, int64_t value) {
@@ -125,7 +127,7 @@ static void tokenize_print_text(bytes *out, const tokenize_settings *s, const pi
 typedef struct place {
     size_t begin, pair, end; /* the text ends, its pair begins at `pair` */
     size_t path;
-    uint64_t line;
+    uint64_t line, row;
 } place;
 
 typedef struct batch {
@@ -143,10 +145,11 @@ typedef struct batch {
 /* The texts in an object's fields replace the object. False: message says why. */
 static bool take_fields(batch *b, place *p, const tokenize_settings *s, json_line *json,
                         const text_input *in, bool too_long) {
-    const char *fields[2] = { s->field, s->pair_field };
+    const char *fields[2] = { NULL, s->pair_field };
     pith_str texts[2] = { { NULL, 0 }, { NULL, 0 } },
              line = bytes_text(&b->text, p->begin, b->text.size);
     const char *why = too_long ? "the object is longer than 64 MiB" : NULL;
+    json->row = text_input_row(in) > 0;
     if (!why && !json_line_texts(json, texts, line, fields, s->pair ? 2 : 1, NULL))
         why = json->message;
     if (why) {
@@ -200,18 +203,19 @@ static bool gather(batch *b, const tokenize_settings *s, json_line *json, text_i
         if (state < 0) pith__text_print(b->message, sizeof b->message, "%s", in->message);
         if (state < 0 && in->bad && pass_bad(b, p.begin, in)) continue;
         if (state <= 0) return false;
-        if (s->field && json_line_blank(bytes_text(&b->text, p.begin, b->text.size))) {
+        if (s->rows.objects && json_line_blank(bytes_text(&b->text, p.begin, b->text.size))) {
             b->text.size = p.begin;
             continue;
         }
         p.pair = p.end = b->text.size;
         p.path = in->path_at;
         p.line = in->line;
-        if (s->field ? take_fields(b, &p, s, json, in, cut) : !s->pair || split_at_tab(b, &p, in))
+        p.row = in->rows.row;
+        if (s->rows.objects ? take_fields(b, &p, s, json, in, cut) : !s->pair || split_at_tab(b, &p, in))
             b->places[b->count++] = p;
         else if (!pass_bad(b, p.begin, in))
             return false;
-    } while (b->count < BATCH_TEXTS && b->text.size + b->bad.objects.size < BATCH_BYTES &&
+    } while (b->count < BATCH_TEXTS && b->text.size + bad_lines_bytes(&b->bad) < BATCH_BYTES &&
              text_input_ready(in));
     return true;
 }
@@ -220,7 +224,7 @@ static void find_texts(batch *b, const tokenize_settings *s) {
     const char *data = b->text.data ? b->text.data : "";
     for (size_t i = 0; i < b->count; i++) {
         const place *p = &b->places[i];
-        size_t tab = s->pair && !s->field;
+        size_t tab = s->pair && !s->rows.objects;
         b->texts[i] = (pith_str){ data + p->begin, p->pair - p->begin - tab };
         b->pairs[i] = (pith_str){ data + p->pair, p->end - p->pair };
     }
@@ -242,6 +246,7 @@ static int tokenize_singly(batch *b, const tokenize_settings *s, text_input *in)
                           &s->options, &err)) {
             in->path_at = b->places[i].path;
             in->line = b->places[i].line;
+            in->rows.row = b->places[i].row;
             return fail(&command_tokenize, "%s: %s", text_input_place(in), err.message);
         }
         b->total += b->tokens.count;
@@ -267,7 +272,7 @@ static int tokenize_all(uint64_t *bad, const tokenize_settings *s, json_line *js
                         output *out) {
     batch *b = grow(NULL, sizeof *b);
     int code = EXIT_DONE;
-    *b = (batch){ .tokens = PITH_TOKENS_INIT, .bad.report = s->errors == ERRORS_REPORT };
+    *b = (batch){ .tokens = PITH_TOKENS_INIT, .bad.how = s->rows.errors };
     for (bool more = true; more && !code;) {
         more = gather(b, s, json, in);
         code = tokenize(b, s, in);
@@ -295,14 +300,13 @@ static int tokenize_all(uint64_t *bad, const tokenize_settings *s, json_line *js
 static int tokenize_check(const command *c, const tokenize_settings *s) {
     if (s->full + s->count + s->total > 1)
         return usage(c, "--full, --count and --total do not go together");
-    if (!s->jsonl && (s->field || s->pair_field))
-        return usage(c, "--field and --pair-field go with --jsonl");
+    if (!s->rows.objects && s->pair_field)
+        return usage(c, "--pair-field goes with --jsonl, and with files that have columns");
     if (s->pair_field && !s->pair) return usage(c, "--pair-field goes with --pair");
     if (s->characters && !s->full) return usage(c, "--characters goes with --full");
-    if (s->jsonl && s->null) return usage(c, "--jsonl and -0 do not go together");
-    if (s->total && s->errors == ERRORS_REPORT)
+    if (s->total && s->rows.errors == ERRORS_REPORT)
         return usage(c, "--errors report does not go with --total");
-    return EXIT_DONE;
+    return s->count || s->total ? EXIT_DONE : format_only(c, "jsonl", s->output);
 }
 
 static int tokenize_files(const command *c, const tokenize_settings *s, const string_list *files) {
@@ -315,53 +319,57 @@ static int tokenize_files(const command *c, const tokenize_settings *s, const st
     const bool left = s->side ? s->side == 2 : pith_tokenizer_cuts_left(s->tokenizer);
     const bool cut_off = s->options.max_length && !s->overflow && !left;
     text_input_open(&in, files);
-    in.separator = s->null ? 0 : '\n';
-    in.replace = s->invalid == 1;
     in.limit = LINE_BYTES;
-    if (s->jsonl)
+    if (s->rows.objects)
         in.limit = JSON_LINE_BYTES;
     else if (!cut_off)
         in.limit = WHOLE_BYTES;
-    json_line_init(&json, in.replace);
+    json_line_init(&json, false);
+    row_options_apply(&s->rows, &in, &json);
     code = tokenize_all(&bad, s, &json, &in, &out);
     json_line_free(&json);
     text_input_close(&in);
-    return bad_lines_end(bad, c, output_close(&out, c, true, code));
+    return bad_lines_end(bad, c, s->rows.errors, output_close(&out, c, true, code));
+}
+
+/* Opens the tokenizer and does the work. */
+static int tokenize_with(const command *c, tokenize_settings *s) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
+    open_options.call.log = &warnings;
+    if (pith_tokenizer_open(&s->tokenizer, s->model, &open_options, &err))
+        return fail_model(c, &err, s->model);
+    if (s->max_length < 0 && pith_tokenizer_limit(&s->max_length, s->tokenizer, s->model, &err)) {
+        pith_tokenizer_close(s->tokenizer);
+        return fail(c, "%s", err.message);
+    }
+    s->options.max_length = s->raw ? 0 : s->max_length;
+    s->options.no_specials = s->no_specials;
+    s->options.raw = s->raw;
+    s->options.no_offsets = !s->full;
+    s->options.characters = s->characters;
+    s->options.left = 1;
+    if (s->side == 0)
+        s->options.left = 0;
+    else if (s->side == 1)
+        s->options.left = -1;
+    s->options.overflow = s->overflow;
+    if (!s->pair_field) s->pair_field = "text_pair";
+    const int code = tokenize_files(c, s, &s->rows.inputs);
+    pith_tokenizer_close(s->tokenizer);
+    return code;
 }
 
 static int tokenize_run(int argc, char **argv) {
     const command *c = &command_tokenize;
     tokenize_settings s = { .options = PITH_TOKENIZE_OPTIONS_INIT, .max_length = -1 };
-    string_list files = { NULL, 0 };
-    int code = take_options(c, &s, argc, argv, &files);
+    string_list arguments = { NULL, 0 };
+    int code = take_options(c, &s, argc, argv, &arguments);
     if (code >= 0) return code;
-    code = tokenize_check(c, &s);
-    if (code) return code;
-
-    pith_error err = PITH_ERROR_INIT;
-    pith_open_options open_options = PITH_OPEN_OPTIONS_INIT;
-    open_options.call.log = &warnings;
-    if (pith_tokenizer_open(&s.tokenizer, s.model, &open_options, &err))
-        return fail_model(c, &err, s.model);
-    if (s.max_length < 0 && pith_tokenizer_limit(&s.max_length, s.tokenizer, s.model, &err)) {
-        pith_tokenizer_close(s.tokenizer);
-        return fail(c, "%s", err.message);
-    }
-    s.options.max_length = s.raw ? 0 : s.max_length;
-    s.options.no_specials = s.no_specials;
-    s.options.raw = s.raw;
-    s.options.no_offsets = !s.full;
-    s.options.characters = s.characters;
-    s.options.left = 1;
-    if (s.side == 0)
-        s.options.left = 0;
-    else if (s.side == 1)
-        s.options.left = -1;
-    s.options.overflow = s.overflow;
-    if (s.jsonl && !s.field) s.field = "text";
-    if (!s.pair_field) s.pair_field = "text_pair";
-    code = tokenize_files(c, &s, &files);
-    pith_tokenizer_close(s.tokenizer);
+    code = row_options_take(c, &s.rows, &arguments);
+    if (!code) code = tokenize_check(c, &s);
+    if (!code) code = tokenize_with(c, &s);
+    row_options_free(&s.rows);
     return code;
 }
 
@@ -371,12 +379,10 @@ static const option options[] = {
     AT(model_detokenize, model),
     OPTION_SECTION("input"),
     AT(pair, pair),
-    AT(null, null),
-    AT(jsonl_tokenize, jsonl),
-    AT(field, field),
+    AT(column, rows.columns),
     AT(pair_field_tokenize, pair_field),
-    AT(invalid, invalid),
-    AT(errors, errors),
+    OPTIONS_ROWS(tokenize_settings, rows),
+    AT(jsonl_tokenize, rows.jsonl),
     OPTION_SECTION("tokens"),
     AT(max_length_tokenize, max_length),
     AT(overflow, overflow),
@@ -392,6 +398,7 @@ static const option options[] = {
     AT(count, count),
     AT(total, total),
     AT(output, output),
+    AT(quiet_texts, rows.quiet),
     OPTION_SOURCES,
     OPTION_END,
 };
@@ -408,10 +415,11 @@ static const example examples[] = {
 const command command_tokenize = {
     .name = "tokenize",
     .summary = "turn texts into token ids, one text per line",
-    .forms = "[-m MODEL] [options] [FILE...]",
+    .forms = "[-m MODEL] [options] [FILE...]\n[-m MODEL] [options] TEXT...",
     .takes = "FILE",
     .description =
-        "Each line becomes a JSON array of the ids that 'pith embed' feeds to the model.",
+        "Each line becomes a JSON array of the ids that 'pith embed' feeds to the model; of .csv, "
+        ".tsv, .parquet and .jsonl files the --column of each row does.",
     .examples = examples,
     .options = options,
     .run = tokenize_run,
