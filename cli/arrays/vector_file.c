@@ -192,7 +192,7 @@ static bool csv_header(bool *ids, pith__csv_scan s) {
     bool numbers = false;
     pith__csv_after after;
     *ids = false;
-    for (size_t column = 0; ; column++) {
+    for (size_t column = 0;; column++) {
         pith_str cell;
         float x;
         after = pith__csv_next(&s, &cell);
@@ -289,9 +289,9 @@ static const char *take_line(vector_file *f, bytes *rows, const json_t *line, co
         const float x = json_is_null(number) ? NAN : (float)json_number_value(number);
         bytes_add(rows, &x, sizeof x);
     }
-    char *id = json_is_object(line)
-                   ? json_dumps(json_object_get(line, "id"), JSON_ENCODE_ANY | JSON_REAL_PRECISION(17))
-                   : NULL;
+    char *id = json_is_object(line) ? json_dumps(json_object_get(line, "id"),
+                                                 JSON_ENCODE_ANY | JSON_REAL_PRECISION(17))
+                                    : NULL;
     if (id) bytes_add(&f->ids, id, strlen(id));
     end_id(f, id != NULL);
     free(id);

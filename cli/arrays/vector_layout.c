@@ -15,7 +15,8 @@ int vector_layout_check(const command *c, const layout_settings *s) {
         return usage(c, "--ranges goes with --dtype int8 or uint8");
     if (s->type != PITH_VECTOR_F32 && s->format == FORMAT_F32)
         return usage(
-            c, "--format f32 holds 32-bit floats; use --format npy, jsonl, csv or tsv with --dtype");
+            c,
+            "--format f32 holds 32-bit floats; use --format npy, jsonl, csv or tsv with --dtype");
     return EXIT_DONE;
 }
 

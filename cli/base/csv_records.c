@@ -44,8 +44,7 @@ static void records_follow(csv_records *r, const char *p, const char *end) {
         if (c == '"' && r->state == CSV_CELL_BEGINS)
             r->state = CSV_IN_QUOTES;
         else
-            r->state =
-                c == r->delimiter || c == '\n' || c == '\r' ? CSV_CELL_BEGINS : CSV_IN_CELL;
+            r->state = c == r->delimiter || c == '\n' || c == '\r' ? CSV_CELL_BEGINS : CSV_IN_CELL;
     }
 }
 
@@ -54,7 +53,8 @@ bool csv_records_line(csv_records *r, size_t from) {
     if (!r->headed && !from) {
         const pith__csv_scan s = pith__csv_begin(bytes_text(&r->text, 0, r->text.size), ',');
         r->at = from = (size_t)(s.at - r->text.data);
-        r->delimiter = pith__csv_delimiter((pith_str){ s.at, (size_t)(s.end - s.at) }, r->delimiter);
+        r->delimiter =
+            pith__csv_delimiter((pith_str){ s.at, (size_t)(s.end - s.at) }, r->delimiter);
     }
     records_follow(r, r->text.data + from, r->text.data + r->text.size);
     return r->too_long || r->state != CSV_IN_QUOTES;
@@ -117,7 +117,8 @@ static bool records_twice(const csv_records *r) {
 
 /* NULL, or what is wrong with the name of the next column. */
 static const char *records_name(csv_records *r, pith_str name) {
-    if (!name.size && !r->columns) name = PITH_STR(PITH_CSV_UNNAMED); /* as pandas writes its index */
+    if (!name.size && !r->columns)
+        name = PITH_STR(PITH_CSV_UNNAMED); /* as pandas writes its index */
     if (r->columns == CSV_COLUMNS) return "there are too many";
     if (!name.size) return "it has no name";
     if (memchr(name.data, 0, name.size)) return "there is a NUL byte; the file must be text";

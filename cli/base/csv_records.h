@@ -16,8 +16,8 @@
 
 typedef struct csv_records {
     char delimiter;
-    bool headed;   /* the names were read */
-    bool too_long; /* bytes of the row were left out */
+    bool headed;                                                /* the names were read */
+    bool too_long;                                              /* bytes of the row were left out */
     enum { CSV_CELL_BEGINS, CSV_IN_CELL, CSV_IN_QUOTES } state; /* behind the lines so far */
     bytes text;                                                 /* lines */
     size_t at;                                                  /* where the next row begins */

@@ -14,8 +14,7 @@
 /* Arguments: the path as it is shown, and the real one. Dictionaries become their values, which CSV
  * can hold. Memory is bounded by a multiple of the size of the file. A reader that goes away ends
  * the program. */
-static const char parquet_program[] =
-    PYTHON_ARROW
+static const char parquet_program[] = PYTHON_ARROW
     "shown, path = sys.argv[1:]\n"
     "def clean(text):\n"
     "    return ''.join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))\n"

@@ -68,8 +68,8 @@ char *python_program_find(const char *name, const char *beside, char *message, s
 
 int python_program_start(pid_t *child, const char *python, const char *text,
                          const char *const *arguments, int out) {
-    char *words[9] = { (char *)(uintptr_t)python, (char *)(uintptr_t) "-I", (char *)(uintptr_t) "-c",
-                       (char *)(uintptr_t)text };
+    char *words[9] = { (char *)(uintptr_t)python, (char *)(uintptr_t) "-I",
+                       (char *)(uintptr_t) "-c", (char *)(uintptr_t)text };
     posix_spawn_file_actions_t actions;
     for (size_t i = 0; i < 4 && arguments[i]; i++) words[4 + i] = (char *)(uintptr_t)arguments[i];
     int fault = posix_spawn_file_actions_init(&actions);

@@ -14,7 +14,7 @@
     "try:\n"                                                                                       \
     "    import pyarrow, pyarrow.csv, pyarrow.parquet\n"                                           \
     "except ImportError:\n"                                                                        \
-    "    sys.exit(f'.parquet files need the package pyarrow, which {sys.executable} does not "      \
+    "    sys.exit(f'.parquet files need the package pyarrow, which {sys.executable} does not "     \
     "have; install it '\n"                                                                         \
     "             '(pip install pyarrow), or name another Python with --python')\n"                \
     "if [int(n) for n in re.findall('[0-9]+', pyarrow.__version__)[:3]] < [14, 0, 1]:\n"           \

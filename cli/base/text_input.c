@@ -244,7 +244,8 @@ static int take_line(text_input *in, bytes *out, bool *cut) {
 /* Appends the text that the item is, once. */
 static int take_itself(text_input *in, bytes *out, bool *cut) {
     const pith_str text = pith__str_of(path_of(in) + 1);
-    const size_t from = out->size, size = in->limit && text.size > in->limit ? in->limit : text.size;
+    const size_t from = out->size,
+                 size = in->limit && text.size > in->limit ? in->limit : text.size;
     if (in->ended) return 0;
     in->ended = true;
     in->line = 1;

@@ -15,8 +15,8 @@ typedef struct embed_chunks {
     const layout_settings *layout;
     const char *output; /* NULL: stdout */
     progress_line *progress;
-    bool resume;        /* goes on with what an earlier call left of output; only for CHUNKS_MEAN */
-    uint64_t cut;       /* set: texts of which only the first MiB was read */
+    bool resume;  /* goes on with what an earlier call left of output; only for CHUNKS_MEAN */
+    uint64_t cut; /* set: texts of which only the first MiB was read */
 } embed_chunks;
 
 /* Embeds all texts of the batches and writes one vector per text, or per chunk. b is open;

@@ -18,14 +18,10 @@ void embed_settings_text(bytes *text, const embed_settings *s) {
     char *columns = row_options_columns(&s->rows);
     const struct {
         const char *name, *value;
-    } words[] = { { "model", s->model },
-                  { "model-file", s->open.model_file },
-                  { "route", s->open.route },
-                  { "prompt-name", s->embed.prompt_name },
-                  { "ranges", s->layout.ranges },
-                  { "column", columns },
-                  { "id", s->rows.id },
-                  { "keep", s->keep } };
+    } words[] = { { "model", s->model },          { "model-file", s->open.model_file },
+                  { "route", s->open.route },     { "prompt-name", s->embed.prompt_name },
+                  { "ranges", s->layout.ranges }, { "column", columns },
+                  { "id", s->rows.id },           { "keep", s->keep } };
     const struct {
         const char *name;
         int value;
@@ -57,7 +53,7 @@ void embed_settings_text(bytes *text, const embed_settings *s) {
 static int check_long(const command *c, const embed_settings *s) {
     const bool rows = s->longs.result == CHUNKS_ROWS;
     if (s->keep && !(s->rows.objects && s->layout.format == FORMAT_JSONL))
-        return usage(c, "--keep goes with --jsonl, or files that have columns, and --format jsonl");
+        return usage(c, "--keep goes with --jsonl and --format jsonl, and with files that have columns");
     int code = long_texts_check(c, &s->longs, option_by_flag(&s->embed.max_length));
     if (code || s->longs.action != LONG_CHUNK) return code;
     if (embed_settings_what(s) != PITH_ENCODE_DENSE)

@@ -28,8 +28,7 @@ int embed_table(float **vectors, const command *c, const pith_model *model, text
             bytes_add(&copies, text.data, text.size);
             ends[n] = copies.size;
         }
-        for (size_t i = 0; i < n; i++)
-            some[i] = bytes_text(&copies, i ? ends[i - 1] : 0, ends[i]);
+        for (size_t i = 0; i < n; i++) some[i] = bytes_text(&copies, i ? ends[i - 1] : 0, ends[i]);
         if (pith_embed(*vectors + done * dim, model, some, n, options, &err))
             code = fail(c, "texts %zu to %zu: %s", done + 1, done + n, err.message);
         done += n;

@@ -15,9 +15,7 @@ void bad_lines_free(bad_lines *b) {
     free(b->objects.data);
 }
 
-size_t bad_lines_bytes(const bad_lines *b) {
-    return b->objects.size + b->count * sizeof *b->lines;
-}
+size_t bad_lines_bytes(const bad_lines *b) { return b->objects.size + b->count * sizeof *b->lines; }
 
 void bad_lines_clear(bad_lines *b) { b->count = b->written = b->objects.size = 0; }
 

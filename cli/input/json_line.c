@@ -269,10 +269,9 @@ bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *c
         return no_text(l, line, l->id, l->id_value);
     }
     for (size_t i = 0, at = 0; i < count && i < 2; at = ends[i++]) {
-        const bool good = ends[i] - at == 1
-                              ? take_text(l, &texts[i], line, names[at], values[at])
-                              : join_texts(l, &texts[i], line, names + at, values + at,
-                                           ends[i] - at);
+        const bool good = ends[i] - at == 1 ? take_text(l, &texts[i], line, names[at], values[at])
+                                            : join_texts(l, &texts[i], line, names + at,
+                                                         values + at, ends[i] - at);
         if (!good) return false;
     }
     return true;

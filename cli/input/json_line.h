@@ -22,20 +22,21 @@ typedef struct json_line {
     const string_list *kept;    /* the names of members that are kept; NULL: all */
     const char *const *dropped; /* more names of members that are not kept, up to NULL; NULL:
                                    none */
-    const string_list *columns; /* members with the text; several are joined, with a line end between
+    const string_list
+        *columns;       /* members with the text; several are joined, with a line end between
                                    them. NULL or none: the first object says which (see
                                    json_line_texts) */
-    bool asks;                  /* then "query" and "question" are such members too */
-    bytes chosen;               /* the name of that member, with a NUL; empty: none yet */
-    bytes joined;               /* the text of several members */
-    const char *id;             /* the member that is kept under the name "id", and that must be
+    bool asks;          /* then "query" and "question" are such members too */
+    bytes chosen;       /* the name of that member, with a NUL; empty: none yet */
+    bytes joined;       /* the text of several members */
+    const char *id;     /* the member that is kept under the name "id", and that must be
                                    there; NULL: "id", if there is one */
-    pith_str id_value;          /* of the line read last, as it is written; size 0: there is none */
-    bool row;                   /* the line is a row of a table, so messages speak of columns */
-    bool lost;                  /* no member was named, and none was found */
-    bool replace;               /* half a surrogate pair in a text becomes U+FFFD; else it is an
+    pith_str id_value;  /* of the line read last, as it is written; size 0: there is none */
+    bool row;           /* the line is a row of a table, so messages speak of columns */
+    bool lost;          /* no member was named, and none was found */
+    bool replace;       /* half a surrogate pair in a text becomes U+FFFD; else it is an
                                    error */
-    char message[1024];         /* after a failure: the reason, without the place */
+    char message[1024]; /* after a failure: the reason, without the place */
 } json_line;
 
 void json_line_init(json_line *l, bool replace);

@@ -49,16 +49,14 @@ static void add_inputs(const command *c, row_options *o, const string_list *argu
 
 bool row_options_table(const char *path) {
     const file_kind *kind = file_kind_of(path);
-    return kind &&
-           (kind->form == TEXT_CSV || kind->form == TEXT_TSV || kind->form == TEXT_PARQUET);
+    return kind && (kind->form == TEXT_CSV || kind->form == TEXT_TSV || kind->form == TEXT_PARQUET);
 }
 
 /* Whether an input has columns. */
 static bool has_columns(const row_options *o, const char *input) {
     if (*input == TEXT_MARK) return false;
     const file_kind *kind = strcmp(input, "-") ? file_kind_of(input) : NULL;
-    return o->jsonl || (kind && kind->form == TEXT_OBJECTS) ||
-           (kind && row_options_table(input));
+    return o->jsonl || (kind && kind->form == TEXT_OBJECTS) || (kind && row_options_table(input));
 }
 
 static const char *name_of(const char *input) {

@@ -17,7 +17,8 @@ typedef struct row_options {
 
 /* Rows of a verb's table. settings: the type of its settings; member: the row_options in it. */
 #define OPTIONS_ROWS(settings, member)                                                             \
-    OPTION_PLACE(id_column, settings, member.id), OPTION_PLACE(text_given, settings, member.texts), \
+    OPTION_PLACE(id_column, settings, member.id),                                                  \
+        OPTION_PLACE(text_given, settings, member.texts),                                          \
         OPTION_PLACE(null, settings, member.null),                                                 \
         OPTION_PLACE(invalid, settings, member.invalid),                                           \
         OPTION_PLACE(errors, settings, member.errors),                                             \

@@ -31,8 +31,7 @@ static int read_all(text_table *t, const command *c, text_input *in, const row_o
     for (size_t from = 0; !code; from = t->kept.size) {
         state = text_input_next(in, &t->kept, &cut);
         if (!state || (state < 0 && !in->bad)) break;
-        if (state > 0 && t->objects &&
-            json_line_blank(bytes_text(&t->kept, from, t->kept.size))) {
+        if (state > 0 && t->objects && json_line_blank(bytes_text(&t->kept, from, t->kept.size))) {
             t->kept.size = from;
             continue;
         }
@@ -109,8 +108,7 @@ pith_str text_table_id(text_table *t, size_t index) {
 }
 
 pith_str text_table_field(text_table *t, size_t index, const char *name) {
-    return t->objects ? json_line_member(&t->json, line_of(t, index), name)
-                      : (pith_str){ NULL, 0 };
+    return t->objects ? json_line_member(&t->json, line_of(t, index), name) : (pith_str){ NULL, 0 };
 }
 
 bool text_table_has(text_table *t, size_t index, const char *name) {

@@ -16,8 +16,7 @@
 /* Arguments: the directory as it is shown, its real path and the directory to fill. Dictionaries
  * become their values, which CSV can hold. Memory and the size of a .csv file are bounded by a
  * multiple of the .parquet file's size. */
-static const char parquet_program[] =
-    PYTHON_ARROW
+static const char parquet_program[] = PYTHON_ARROW
     "shown, source, folder = sys.argv[1:]\n"
     "names = sorted(os.listdir(source))\n"
     "for name in names:\n"

@@ -150,7 +150,8 @@ static int classify_files(const classify_settings *s, const pith_model *model,
     text_batch_open(&b, &s->rows, s->pair_field);
     b.keeps = s->rows.objects && !s->format;
     b.json.added = "labels";
-    if (s->format) score_header(&out, s->format, b.width ? "index,id,label,score" : "index,label,score");
+    if (s->format)
+        score_header(&out, s->format, b.width ? "index,id,label,score" : "index,label,score");
     code = classify_batches(s, model, &b, &out);
     code = bad_lines_end(b.bad.total, &command_classify, s->rows.errors,
                          output_close(&out, &command_classify, true, code));
@@ -165,7 +166,7 @@ static int classify_check(const command *c, classify_settings *s, const string_l
     if (!code) code = row_options_take(c, &s->rows, arguments);
     if (code) return code;
     if (!s->rows.objects && s->pair_field)
-        return usage(c, "--pair-field goes with --jsonl, and with files that have columns");
+        return usage(c, "--column and --pair-field go with --jsonl, and with files that have columns");
     return score_check(c, s->format, s->rows.errors);
 }
 

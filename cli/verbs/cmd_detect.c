@@ -343,7 +343,8 @@ static int detect_check(const command *c, detect_settings *s, const string_list 
     if (s->overlap > 1) return usage(c, "--nms-threshold is from 0 to 1, not %g", s->overlap);
     if (s->json && s->format) return usage(c, "--json and --format do not go together");
     if (s->json) s->format = FORMAT_JSON;
-    int code = s->json ? format_only(c, "json", s->output) : format_choose(c, &s->format, s->output);
+    int code =
+        s->json ? format_only(c, "json", s->output) : format_choose(c, &s->format, s->output);
     if (code) return code;
     s->detect.score_threshold = option_amount(s->threshold);
     s->detect.nms_threshold = option_amount(s->overlap);

@@ -88,12 +88,12 @@ typedef struct job {
     const command *c;
     vector_layout layout;
     window windows[WINDOWS];
-    bool reads, writes; /* there is a thread for it */
-    bool sliced;        /* the output can be read before it is complete */
-    double budget;      /* what a slice may cost; 0: no slice has been measured */
-    size_t length_max;  /* bytes of a text that count; 0: all */
-    uint64_t rows;      /* the writer's count */
-    uint64_t bad;       /* bad lines of all windows */
+    bool reads, writes;   /* there is a thread for it */
+    bool sliced;          /* the output can be read before it is complete */
+    double budget;        /* what a slice may cost; 0: no slice has been measured */
+    size_t length_max;    /* bytes of a text that count; 0: all */
+    uint64_t rows;        /* the writer's count */
+    uint64_t bad;         /* bad lines of all windows */
     pthread_mutex_t lock; /* of states and what follows */
     pthread_cond_t changed;
     bool stop;          /* nothing more is to be read */
@@ -581,9 +581,8 @@ static int embed_others(job *j, const command *c, const embed_settings *s,
                               .format = (vector_format)s->layout.format,
                               .output = s->output,
                               .progress = &j->progress };
-    embed_chunks chunks = {
-        c, j->model, j->options, &s->longs, &s->layout, s->output, &j->progress, s->resume, 0
-    };
+    embed_chunks chunks = { c,         j->model,     j->options, &s->longs, &s->layout,
+                            s->output, &j->progress, s->resume,  0 };
     const bool chunked = s->longs.action == LONG_CHUNK;
     kinds.options.what = embed_settings_what(s);
     kinds.options.role = s->role;

@@ -130,8 +130,8 @@ static void print_cells(search_work *w, uint64_t query, const pith_hit *hit) {
     score_cell(line, hit->score);
     for (size_t i = 0; i < w->fields.count; i++) {
         bytes_add(line, &delimiter, 1);
-        json_line_cell(&w->texts.json, line,
-                       text_table_field(&w->texts, index, w->fields.items[i]), delimiter);
+        json_line_cell(&w->texts.json, line, text_table_field(&w->texts, index, w->fields.items[i]),
+                       delimiter);
     }
     if (w->texts.open) {
         bytes_add(line, &delimiter, 1);
@@ -271,8 +271,7 @@ static int fit_model(search_work *w) {
     int code = open_model(w);
     if (code) return code;
     if (has_unit_rows(w)) s->embed.normalize = 1;
-    if (pith_embed(NULL, w->model, NULL, 0, &s->embed, &err))
-        return fail(w->c, "%s", err.message);
+    if (pith_embed(NULL, w->model, NULL, 0, &s->embed, &err)) return fail(w->c, "%s", err.message);
     const size_t dim = pith_embed_dim(w->model, &s->embed);
     if (dim == w->file.dim) return EXIT_DONE;
     return fail(w->c, "the vectors of %s have %zu components, those of the model %s have %zu%s",
@@ -314,9 +313,8 @@ static bool take_query(search_work *w, text_input *in, bytes *text, size_t from,
     static const char *const by_columns[] = { NULL };
     pith_str query = { "", 0 };
     w->json.row = text_input_row(in) > 0;
-    const bool good = !cut && json_line_texts(&w->json, &query,
-                                              bytes_text(text, from, text->size), by_columns, 1,
-                                              NULL);
+    const bool good = !cut && json_line_texts(&w->json, &query, bytes_text(text, from, text->size),
+                                              by_columns, 1, NULL);
     const size_t size = query.size < LINE_BYTES ? query.size : LINE_BYTES;
     if (size) memmove(text->data + from, query.data, size); /* it may be a part of the line */
     text->size = from + size;
@@ -629,7 +627,8 @@ static const option options[] = {
 };
 
 static const example examples[] = {
-    { "pith search --texts products.csv --column description --fields name,price --query \"a lamp\"",
+    { "pith search --texts products.csv --column description --fields name,price --query \"a "
+      "lamp\"",
       "no vectors are needed" },
     { "pith embed -o v.npy texts.txt", "the vectors that the next lines search" },
     { "pith search --index v.npy --texts texts.txt --query \"a cat\"",

@@ -211,7 +211,8 @@ static bool gather(batch *b, const tokenize_settings *s, json_line *json, text_i
         p.path = in->path_at;
         p.line = in->line;
         p.row = in->rows.row;
-        if (s->rows.objects ? take_fields(b, &p, s, json, in, cut) : !s->pair || split_at_tab(b, &p, in))
+        if (s->rows.objects ? take_fields(b, &p, s, json, in, cut)
+                            : !s->pair || split_at_tab(b, &p, in))
             b->places[b->count++] = p;
         else if (!pass_bad(b, p.begin, in))
             return false;

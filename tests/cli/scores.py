@@ -183,7 +183,7 @@ class Rerank(Scored):
         self.bad(1, "-m", CROSS, "-q", "a", stdin=b"a\n\xff\n", says=("line 2", "UTF-8"))
         self.bad(1, "-m", CROSS, "-q", os.fsdecode(b"a\xff"), stdin=b"a\n", says="query: invalid UTF-8 at byte 1")
         self.bad(1, "-m", CROSS, "-q", "a", "--jsonl", stdin=b'{"text": 3}', says="a number, not a string")
-        self.bad(1, "-m", CROSS, "-q", "a", "--jsonl", stdin=b'{"t": "3"}', says="no field 'text'")
+        self.bad(1, "-m", CROSS, "-q", "a", "--jsonl", stdin=b'{"t": "3", "u": "4"}', says=("no field 'text'", "t, u"))
         wanted = self.rows("-m", CROSS, "-q", "a\ufffd", stdin="b\ufffd\n".encode())
         self.assertEqual(self.rows("-m", CROSS, "-q", os.fsdecode(b"a\xff"), "--invalid", "replace", stdin=b"b\xff\n"), wanted)
         self.assertEqual(len(self.rows("-m", CROSS, stdin=b"\xef\xbb\xbf" + first)), 1)
@@ -191,7 +191,7 @@ class Rerank(Scored):
     def test_usage(self):
         for flags in (["--jsonl"], ["-0"], ["--field", "x"]):
             self.bad(2, "-m", CROSS, *flags, says="go with --query")
-        self.bad(2, "-m", CROSS, "-q", "a", "--field", "x", says="--field goes with --jsonl")
+        self.bad(2, "-m", CROSS, "-q", "a", "--field", "x", says="--column and --id go with --jsonl")
         self.bad(2, "-m", CROSS, "-q", "a", "--jsonl", "-0", says="do not go together")
 
     def test_outputs(self):

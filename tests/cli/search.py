@@ -67,7 +67,7 @@ class Search(Command):
         self.save("v.npy", rows), self.save("q.npy", queries), self.save("one.npy", queries[0])
         rows.tofile(self.dir / "v.f32"), queries.tofile(self.dir / "q.f32")
         for name, array, field in (("v.jsonl", rows, "embedding"), ("q.jsonl", queries, "embedding"), ("w.jsonl", rows, "w")):
-            (self.dir / name).write_text("".join(json.dumps({"id": i, field: [float(x) for x in row]}) + "\n\n"
+            (self.dir / name).write_text("".join(json.dumps({"n": i, field: [float(x) for x in row]}) + "\n\n"
                                                  for i, row in enumerate(array)))
         (self.dir / "plain.jsonl").write_text("".join(json.dumps([float(x) for x in row]) + "\n" for row in rows))
         plain = self.good("--index", "v.npy", "--query-vectors", "q.npy")
