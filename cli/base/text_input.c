@@ -54,10 +54,14 @@ void text_input_close(text_input *in) {
 
 static const char *path_of(const text_input *in) { return in->paths[in->path_at]; }
 
+static bool is_itself(const text_input *in, const char *path) {
+    return in->arguments && *path == TEXT_MARK;
+}
+
 /* How the texts of an item stand in it. */
 static text_form form_of(const text_input *in) {
     const char *path = path_of(in);
-    if (*path == TEXT_MARK) return TEXT_ITSELF;
+    if (is_itself(in, path)) return TEXT_ITSELF;
     const file_kind *kind = in->tables && strcmp(path, "-") ? file_kind_of(path) : NULL;
     return kind ? kind->form : TEXT_LINES;
 }
@@ -68,7 +72,7 @@ static bool is_table(text_form form) {
 
 const char *text_input_path(const text_input *in) {
     const char *path = path_of(in);
-    return strcmp(path, "-") && *path != TEXT_MARK ? path : NULL;
+    return strcmp(path, "-") && !is_itself(in, path) ? path : NULL;
 }
 
 uint64_t text_input_row(const text_input *in) { return is_table(form_of(in)) ? in->rows.row : 0; }
@@ -117,7 +121,7 @@ static bool open_file(text_input *in) {
     if (in->fd < 0)
         pith__text_print(in->message, sizeof in->message, PITH_CUT_FMT ": %s%s",
                          PITH_CUT(pith__str_of(path_of(in)), 400), strerror(errno),
-                         in->may_be_text && errno == ENOENT
+                         in->arguments && errno == ENOENT
                              ? "; a text, rather than a file, is given with --text"
                              : "");
     return in->fd >= 0;
@@ -143,16 +147,16 @@ static int fill(text_input *in) {
 }
 
 /* Whether the file whose turn comes next is one that is read without waiting. */
-static bool is_plain(const char *path) {
+static bool is_plain(const text_input *in, const char *path) {
     struct stat st;
-    return strcmp(path, "-") && (*path == TEXT_MARK || stat(path, &st) || S_ISREG(st.st_mode));
+    return is_itself(in, path) || (strcmp(path, "-") && (stat(path, &st) || S_ISREG(st.st_mode)));
 }
 
 bool text_input_ready(text_input *in) {
     if (!in->path_count || csv_records_waiting(&in->rows)) return true;
     for (size_t seen = in->begin;;) {
         if (memchr(in->buffer + seen, in->separator, in->end - seen)) return true;
-        if (in->fd < 0) return is_plain(path_of(in));
+        if (in->fd < 0) return is_plain(in, path_of(in));
         struct pollfd p = { .fd = in->fd, .events = POLLIN };
         if (!in->ended && !poll(&p, 1, 0)) return false;
         if (in->begin && (in->begin == in->end || in->end == BUFFER_BYTES)) {
@@ -168,7 +172,7 @@ bool text_input_ready(text_input *in) {
         bool last = in->path_at + 1 == in->path_count;
         /* the next call tells */
         if (state < 0 || (!state && (last || in->begin < in->end))) return true;
-        if (!state) return is_plain(in->paths[in->path_at + 1]);
+        if (!state) return is_plain(in, in->paths[in->path_at + 1]);
     }
 }
 

@@ -9,7 +9,7 @@
 #include "cli/base/csv_records.h"
 #include "cli/base/file_kinds.h"
 
-/* Begins an item of the paths that is a text itself, and no path. */
+/* Begins an item of `paths` that is a text itself, and no path. */
 #define TEXT_MARK '\1'
 
 typedef struct text_input {
@@ -20,8 +20,8 @@ typedef struct text_input {
     bool replace;       /* invalid UTF-8 becomes U+FFFD; else it is an error */
     bool tables;        /* .csv, .tsv and .parquet files are tables, each row an object; else they
                            are lines as all others */
-    bool may_be_text;   /* an argument that is no file might have been meant as a text, which the
-                           message says */
+    bool arguments;     /* paths are arguments that may be texts, behind TEXT_MARK; what is no file
+                           might have been meant as one, which the message says */
     bool guesses;       /* no column was named: the only one of a table has the texts */
     const char *python; /* reads .parquet files */
     int fd;             /* -1: none open */

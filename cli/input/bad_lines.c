@@ -7,7 +7,7 @@
 #include "cli/base/message.h"
 #include "cli/output/json_out.h"
 
-/* Lines that are left out with a message each. */
+/* Lines of a call that are left out with a message each. */
 enum { SKIPPED_SHOWN = 5 };
 
 void bad_lines_free(bad_lines *b) {
@@ -39,10 +39,11 @@ static void bad_lines_object(bad_lines *b, const text_input *in, const char *mes
 }
 
 /* Says which line is left out, if it is one of the first. */
-static void bad_lines_tell(const bad_lines *b, const text_input *in, const char *message) {
+static void bad_lines_tell(const text_input *in, const char *message) {
+    static unsigned told; /* lines are read by one thread */
     const char *place = text_input_place(in);
     const bool placed = !strncmp(message, place, strlen(place));
-    if (b->total < SKIPPED_SHOWN)
+    if (told++ < SKIPPED_SHOWN)
         note("%s%s%s; left out", placed ? "" : place, placed ? "" : ": ", message);
 }
 
@@ -52,7 +53,7 @@ bool bad_lines_add(bad_lines *b, size_t row, const text_input *in, const char *m
     if (b->how == ERRORS_REPORT)
         bad_lines_object(b, in, message, members);
     else
-        bad_lines_tell(b, in, message);
+        bad_lines_tell(in, message);
     b->lines = grow_for(b->lines, b->count, sizeof *b->lines);
     b->lines[b->count++] = (bad_line){ row, b->objects.size };
     b->total++;

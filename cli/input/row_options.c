@@ -115,7 +115,7 @@ void row_options_apply(const row_options *o, text_input *in, json_line *line) {
     in->separator = o->null ? 0 : '\n';
     in->replace = line->replace = o->invalid == 1;
     in->tables = o->objects;
-    in->may_be_text = true;
+    in->arguments = true;
     in->guesses = !o->columns.count && !o->quiet;
     in->python = o->python;
     line->columns = &o->columns;

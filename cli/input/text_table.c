@@ -68,7 +68,7 @@ int text_table_open(text_table *t, const command *c, const char *path, const row
     text_input_open(&in, &list);
     row_options_apply(o, &in, &t->json);
     in.tables = t->objects;
-    in.may_be_text = false;
+    in.arguments = false;
     in.limit = t->objects ? JSON_LINE_BYTES : LINE_BYTES;
     const int code = read_all(t, c, &in, o);
     text_input_close(&in);

@@ -515,13 +515,14 @@ static int search_files(const command *c, search_settings *s) {
     search_work w = { .c = c, .s = s, .name = s->index ? s->index : s->texts };
     string_list inputs = all_inputs(s, &s->asked.inputs);
     name_list_read(&w.fields, s->fields);
-    int code = open_index(&w);
+    int code = s->index ? open_index(&w) : EXIT_DONE;
     if (!code) code = output_open(&w.out, c, s->output, &inputs);
     if (!code) {
-        if (s->format) print_header(&w);
-        code = s->query_vectors ? answer_vectors(&w) : answer_with_model(&w);
+        if (!s->index) code = open_index(&w);
+        if (!code && s->format) print_header(&w);
+        if (!code) code = s->query_vectors ? answer_vectors(&w) : answer_with_model(&w);
         if (code == UNWANTED) code = EXIT_DONE;
-        code = bad_lines_end(w.bad.total, c, s->asked.errors,
+        code = bad_lines_end(w.bad.total + w.texts.skipped, c, s->asked.errors,
                              output_close(&w.out, c, code == EXIT_DONE, code));
         bad_lines_free(&w.bad);
     }

@@ -332,8 +332,8 @@ class Arguments(Inputs):
         self.assertEqual((len(result.stdout.splitlines()), len(result.stderr.splitlines())), (3, 1))
         self.assertEqual(self.good(*SHORT, "-q", "hello world").decode().splitlines(), self.vectors("hello world"))
         long = "long text " * 1000  # no file has such a name, and with a slash neither
-        self.assertEqual(self.good(*SHORT, "-q", long, "and/or " * 100, "e.g. this one.").decode().splitlines(),
-                         self.vectors(long, "and/or " * 100, "e.g. this one."))
+        self.assertEqual(self.good(*SHORT, "-q", long, "and/or " * 1000, "e.g. this one.").decode().splitlines(),
+                         self.vectors(long, "and/or " * 1000, "e.g. this one."))
         self.write("hello", "from the file\n")
         self.assertEqual(self.good(*SHORT, "hello").decode().splitlines(), self.vectors("from the file"))
         self.write("\1x", "from the file\n")
