@@ -1,5 +1,5 @@
-/* vectors.h - rows of floats as JSON lines, CSV, TSV, raw little-endian floats or one .npy array; new,
- * or more of them in a file that an earlier call left. */
+/* vectors.h - rows of floats as JSON lines, CSV, TSV, raw little-endian floats or one .npy array;
+ * new, or more of them in a file that an earlier call left. */
 #ifndef PITH_CLI_ARRAYS_VECTORS_H
 #define PITH_CLI_ARRAYS_VECTORS_H
 
@@ -45,7 +45,8 @@ typedef struct vector_writer {
 int vector_writer_open(vector_writer *w, const command *c, output *out,
                        const vector_layout *layout);
 /* prefixes: NULL, or at begins[i] to begins[i + 1] the JSON object that row i goes into, without
- * the closing brace; with layout.ids the cell of the id and the delimiter behind it. False: a write failed, or `conversion` says what did. */
+ * the closing brace; with layout.ids the cell of the id and the delimiter behind it. False: a write
+ * failed, or `conversion` says what did. */
 bool vector_writer_rows(vector_writer *w, const float *rows, size_t count, const char *prefixes,
                         const size_t *begins);
 /* Whether a last row was found that no row written has been equal to. */

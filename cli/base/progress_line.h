@@ -1,7 +1,8 @@
 /* progress_line.h - how far the work is, in a line on the terminal that the next one replaces.
  *
  * It is shown where somebody looks on and nothing else is written: standard error is a terminal,
- * and the results do not go to one. It begins after two seconds, so that short work stays silent. */
+ * and the results do not go to one. It begins after two seconds, so that short work stays
+ * silent. */
 #ifndef PITH_CLI_BASE_PROGRESS_LINE_H
 #define PITH_CLI_BASE_PROGRESS_LINE_H
 

@@ -29,9 +29,9 @@
  * nor in `beside` (may be NULL): what lies beside the data is not run. NULL, and a message. */
 char *python_program_find(const char *name, const char *beside, char *message, size_t size);
 
-/* Starts a program, the text of it, in Python in the root folder with up to four arguments (NULL ends them). out:
- * where its standard output goes; -1: to that of this process. Its messages go to standard error.
- * Standard input is empty. 0, or errno. */
+/* Starts a program, the text of it, in Python in the root folder with up to four arguments (NULL
+ * ends them). out: where its standard output goes; -1: to that of this process. Its messages go to
+ * standard error. Standard input is empty. 0, or errno. */
 int python_program_start(pid_t *child, const char *python, const char *text,
                          const char *const *arguments, int out);
 /* Waits for its end; true if it did what it should. */

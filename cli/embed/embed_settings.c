@@ -53,7 +53,8 @@ void embed_settings_text(bytes *text, const embed_settings *s) {
 static int check_long(const command *c, const embed_settings *s) {
     const bool rows = s->longs.result == CHUNKS_ROWS;
     if (s->keep && !(s->rows.objects && s->layout.format == FORMAT_JSONL))
-        return usage(c, "--keep goes with --jsonl and --format jsonl, and with files that have columns");
+        return usage(c, "--keep goes with --jsonl and --format jsonl, and with files that have "
+                        "columns");
     int code = long_texts_check(c, &s->longs, option_by_flag(&s->embed.max_length));
     if (code || s->longs.action != LONG_CHUNK) return code;
     if (embed_settings_what(s) != PITH_ENCODE_DENSE)

@@ -1,7 +1,7 @@
-/* bad_lines.h - what becomes of lines and rows that are no text, or hold none. They end the command;
- * or with --errors report each has an object {"line": 3, "error": "..."} in its place among the
- * results, with "file" if it is one of a file and "row" if it is one of a table; or with --errors
- * skip they are left out, and a message says so. */
+/* bad_lines.h - what becomes of lines and rows that are no text, or hold none. They end the
+ * command; or with --errors report each has an object {"line": 3, "error": "..."} in its place
+ * among the results, with "file" if it is one of a file and "row" if it is one of a table; or with
+ * --errors skip they are left out, and a message says so. */
 #ifndef PITH_CLI_INPUT_BAD_LINES_H
 #define PITH_CLI_INPUT_BAD_LINES_H
 
@@ -41,8 +41,8 @@ size_t bad_lines_next(const bad_lines *b);
 pith_str bad_lines_take(bad_lines *b, size_t row);
 /* Writes what bad_lines_take gives. False: the write failed. */
 bool bad_lines_write(bad_lines *b, output *out, size_t row);
-/* Says how many lines of the call were bad. how: a choice of --errors; code: of the work so far; returns it, or EXIT_FAILED if
- * there were any. */
+/* Says how many lines of the call were bad. how: a choice of --errors; code: of the work so far;
+ * returns it, or EXIT_FAILED if there were any. */
 int bad_lines_end(uint64_t total, const command *c, int how, int code);
 
 #endif

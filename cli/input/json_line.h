@@ -47,8 +47,9 @@ bool json_line_blank(pith_str line);
 /* Finds the texts in these fields, valid until the next call, as id_value is. If a field occurs
  * twice, the last one counts. Returns false with a message. A field that is NULL is the text by
  * `columns`: where none are named, the member "text" of the first object; else its only member of a
- * name that texts have (text_column_usual); else its only member. If kept is not NULL, the members other than `added` are
- * appended to it as they were written, with an opening brace and no closing one. */
+ * name that texts have (text_column_usual); else its only member. If kept is not NULL, the members
+ * other than `added` are appended to it as they were written, with an opening brace and no closing
+ * one. */
 bool json_line_texts(json_line *l, pith_str *texts, pith_str line, const char *const *fields,
                      size_t count, bytes *kept);
 /* Appends the value of a member as text: a string without its quotes and escapes, null as nothing,

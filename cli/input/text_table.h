@@ -1,5 +1,5 @@
-/* text_table.h - the texts of a file by number: its lines, or the rows of a table or of JSON objects
- * with all their fields. */
+/* text_table.h - the texts of a file by number: its lines, or the rows of a table or of JSON
+ * objects with all their fields. */
 #ifndef PITH_CLI_INPUT_TEXT_TABLE_H
 #define PITH_CLI_INPUT_TEXT_TABLE_H
 
@@ -20,8 +20,8 @@ typedef struct text_table {
 bool text_table_objects(const char *path);
 
 /* Reads the file; its rows under o->columns and o->id. whole: lines are read and checked too, as
- * `pith embed` reads them; else they are only mapped, and may hold any bytes. With --errors skip bad
- * rows are left out, as `pith embed` leaves them out. EXIT_DONE, or another exit code after a
+ * `pith embed` reads them; else they are only mapped, and may hold any bytes. With --errors skip
+ * bad rows are left out, as `pith embed` leaves them out. EXIT_DONE, or another exit code after a
  * message. o must stay. */
 int text_table_open(text_table *t, const command *c, const char *path, const row_options *o,
                     bool whole);

@@ -166,7 +166,8 @@ static int classify_check(const command *c, classify_settings *s, const string_l
     if (!code) code = row_options_take(c, &s->rows, arguments);
     if (code) return code;
     if (!s->rows.objects && s->pair_field)
-        return usage(c, "--column and --pair-field go with --jsonl, and with files that have columns");
+        return usage(c, "--column and --pair-field go with --jsonl, and with files that have "
+                        "columns");
     return score_check(c, s->format, s->rows.errors);
 }
 

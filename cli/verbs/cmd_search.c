@@ -1,8 +1,8 @@
 /* cmd_search.c - pith search: the vectors of a file that are nearest to queries.
  *
  * The file is mapped and never copied. Without one, the texts that are searched are embedded first.
- * Queries are vectors of another file, or texts that a model embeds. Texts come in batches, which end when the next line is not there yet, so that a program
- * can ask line by line through pipes. */
+ * Queries are vectors of another file, or texts that a model embeds. Texts come in batches, which
+ * end when the next line is not there yet, so that a program can ask line by line through pipes. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
