@@ -5,6 +5,7 @@
 #include "cli/base/message.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,6 +64,14 @@ void hide_passwords(char *text) {
     }
 }
 
+static atomic_bool line_stands;
+
+void note_over_line(void) { atomic_store(&line_stands, true); }
+
+void note_line_end(void) {
+    if (atomic_exchange(&line_stands, false)) fputs("\n", stderr);
+}
+
 void note(const char *format, ...) {
     char text[4000], shown[8000];
     va_list list;
@@ -70,5 +79,6 @@ void note(const char *format, ...) {
     pith__text_format(text, sizeof text, format, list);
     va_end(list);
     hide_passwords(text);
+    if (atomic_exchange(&line_stands, false)) fputs("\r\033[K", stderr);
     fprintf(stderr, "%s\n", printable(shown, sizeof shown, text));
 }

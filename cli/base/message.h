@@ -15,6 +15,11 @@ const char *shown(const char *text);
  * @, and the values of parameters with "password" in their name. Whoever gives an address where a
  * file is wanted sees it in a message. */
 void hide_passwords(char *text);
+/* A line without its end stands on the terminal, such as one that shows progress: the next note
+ * takes its place. Any thread may say so. */
+void note_over_line(void);
+/* Ends that line, if it stands there yet. */
+void note_line_end(void);
 /* One line on standard error, without passwords. The format has no newline. */
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/base/message.h"
 #include "cli/base/seconds.h"
 
 /* Seconds before the first line, and between two. */
@@ -27,6 +28,7 @@ static void progress_print(progress_line *p, uint64_t done, uint64_t total) {
     if (total) snprintf(of, sizeof of, " of %llu", (unsigned long long)total);
     if (seconds >= 1) snprintf(speed, sizeof speed, ", %.0f per second", (double)done / seconds);
     fprintf(stderr, "\r%llu%s %s%s\033[K", (unsigned long long)done, of, p->what, speed);
+    note_over_line();
     p->any = true;
 }
 
@@ -41,6 +43,6 @@ void progress_line_show(progress_line *p, uint64_t done, uint64_t total) {
 void progress_line_end(progress_line *p, uint64_t done, uint64_t total) {
     if (!p->on || (!p->any && p->after > 0)) return;
     progress_print(p, done, total);
-    fputs("\n", stderr);
+    note_line_end();
     p->on = false;
 }

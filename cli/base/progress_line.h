@@ -22,7 +22,7 @@ void progress_line_begin(progress_line *p, const char *what, bool at_once, bool 
                          const char *output);
 /* total 0: not known. Costs nothing if it was called a moment ago. */
 void progress_line_show(progress_line *p, uint64_t done, uint64_t total);
-/* Leaves the last line where it is, with a line end. */
+/* Leaves the last line where it is, with a line end, if any was shown. */
 void progress_line_end(progress_line *p, uint64_t done, uint64_t total);
 
 #endif

@@ -13,6 +13,7 @@
 #include "cli/base/float_text.h"
 #include "cli/base/message.h"
 #include "cli/base/parallel.h"
+#include "cli/base/progress_line.h"
 #include "cli/drawing/drawing.h"
 #include "cli/input/picture_files.h"
 #include "cli/options/field_flags.h"
@@ -32,7 +33,7 @@ typedef enum detect_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV } detect_forma
 
 typedef struct detect_settings {
     const char *model, *output, *size, *profile, *annotate, *raw;
-    bool json, strict;
+    bool json, strict, quiet;
     int format, score;
     double threshold, overlap;
     size_t max_pixels;
@@ -234,6 +235,8 @@ static void finish_picture(detect_job *j, picture *p) {
 static int detect_batches(detect_job *j) {
     size_t next = 0;
     bool good = true;
+    progress_line progress;
+    progress_line_begin(&progress, "pictures", false, j->s->quiet, j->s->output);
     if (j->s->format == FORMAT_CSV) output_header(&j->out, CSV_HEADER, sizeof CSV_HEADER - 1);
     while (good && next < j->found.count) {
         for (j->count = 0; j->count < j->room && next < j->found.count; j->count++)
@@ -248,7 +251,9 @@ static int detect_batches(detect_job *j) {
         good = output_write(&j->out, j->text.data, j->text.size) && output_flush(&j->out);
         pith_profile_phase(j->s->detect.call.profile, "write", begin);
         j->text.size = 0;
+        progress_line_show(&progress, j->done, j->found.count);
     }
+    progress_line_end(&progress, j->done, j->found.count);
     return j->failed ? EXIT_FAILED : EXIT_DONE; /* what could not be written is told when the output
                                                    is closed */
 }
@@ -421,6 +426,7 @@ static const option options[] = {
     AT(json_detect, json),
     AT(output, output),
     AT(annotate, annotate),
+    AT(quiet_texts, quiet),
     AT(stats, work.stats),
     AT(stats_file, work.stats_file),
     AT(profile, profile),

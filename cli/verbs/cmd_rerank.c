@@ -8,6 +8,7 @@
 
 #include "cli/base/cli.h"
 #include "cli/base/float_text.h"
+#include "cli/base/message.h"
 #include "cli/base/progress_line.h"
 #include "cli/input/text_batch.h"
 #include "cli/options/work_options.h"
@@ -322,7 +323,7 @@ static int rerank_run(int argc, char **argv) {
         code = fail(c, "%s", err.message);
     else
         code = rerank_files(&s, w.model, &s.rows.inputs);
-    if (progress.any) fputs("\n", stderr);
+    note_line_end();
     code = work_close(&w, work_tell(&w, code));
     row_options_free(&s.rows);
     return code;

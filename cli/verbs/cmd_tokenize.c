@@ -7,6 +7,7 @@
 
 #include "base/text_out.h"
 #include "cli/base/cli.h"
+#include "cli/base/progress_line.h"
 #include "cli/base/text_input.h"
 #include "cli/input/bad_lines.h"
 #include "cli/input/row_options.h"
@@ -273,6 +274,9 @@ static int tokenize_all(uint64_t *bad, const tokenize_settings *s, json_line *js
                         output *out) {
     batch *b = grow(NULL, sizeof *b);
     int code = EXIT_DONE;
+    progress_line progress;
+    uint64_t done = 0;
+    progress_line_begin(&progress, "texts", false, s->rows.quiet, s->output);
     *b = (batch){ .tokens = PITH_TOKENS_INIT, .bad.how = s->rows.errors };
     for (bool more = true; more && !code;) {
         more = gather(b, s, json, in);
@@ -280,6 +284,8 @@ static int tokenize_all(uint64_t *bad, const tokenize_settings *s, json_line *js
         const pith_str objects = bad_lines_take(&b->bad, SIZE_MAX);
         bytes_add(&b->result, objects.data, objects.size);
         if (!code && b->message[0]) code = fail(&command_tokenize, "%s", b->message);
+        done += b->count;
+        progress_line_show(&progress, done, 0);
         if (!output_write(out, b->result.data, b->result.size)) break;
         if (more && !text_input_ready(in) && !output_flush(out)) break;
     }
@@ -289,6 +295,7 @@ static int tokenize_all(uint64_t *bad, const tokenize_settings *s, json_line *js
         bytes_add(&b->result, "\n", 1);
         output_write(out, b->result.data, b->result.size);
     }
+    progress_line_end(&progress, done, 0);
     *bad = b->bad.total;
     pith_tokens_free(&b->tokens);
     bad_lines_free(&b->bad);
