@@ -190,8 +190,8 @@ static bool scan_object(json_line *l, pith_str *values, pith_str line, const cha
 
 /* ---- the member with the text ---- */
 
-/* Notes the name of the member that has the texts of all objects. False, and a message: there is
- * none, or more than one. */
+/* Notes the name of the member that has the texts of all objects. False: there is none, or more than
+ * one. */
 static bool choose_column(json_line *l, pith_str line) {
     pith__json j;
     pith_str key, usual = { NULL, 0 }, only = { NULL, 0 };
@@ -212,10 +212,11 @@ static bool choose_column(json_line *l, pith_str line) {
     if (members != 1 || !string || j.failed) only = (pith_str){ NULL, 0 };
     const bool found = !j.failed && (usuals == 1 || usuals >= SIZE_MAX / 2);
     const pith_str name = found ? usual : only;
+    const bool good = name.data && !memchr(name.data, 0, name.size);
     l->chosen.size = 0;
-    if (name.data) bytes_add(&l->chosen, name.data, name.size);
-    if (name.data) bytes_add(&l->chosen, "", 1);
-    return name.data && !memchr(name.data, 0, name.size);
+    if (good) bytes_add(&l->chosen, name.data, name.size);
+    if (good) bytes_add(&l->chosen, "", 1);
+    return good;
 }
 
 /* Adds the names of the members with the text to `names`; returns how many there are. */
