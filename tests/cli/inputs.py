@@ -333,7 +333,7 @@ class Arguments(Inputs):
         self.assertEqual((len(result.stdout.splitlines()), len(result.stderr.splitlines())), (3, 1))
         self.assertEqual(self.good(*SHORT, "-q", "hello world").decode().splitlines(), self.vectors("hello world"))
         long = "long text " * 1000  # no file has such a name, and with a slash neither
-        texts = (long, "and/or " * 1000, "e.g. this one.")
+        texts = (long, "and/or " * 1000, "e.g. this one.", "hello.", "what of v1.2")
         self.assertEqual(self.good("-q", *texts, verb="tokenize"),
                          self.good("-0", stdin=b"".join(text.encode() + b"\0" for text in texts), verb="tokenize"))
         self.write("hello", "from the file\n")
@@ -344,7 +344,7 @@ class Arguments(Inputs):
 
     def test_mistakes(self):
         """What looks like a file and is none stays an error."""
-        for name in ("a.txt", "a.csv", "a.JSONL", "a.npy", "dir/a", "./a", "/no/such", "a.parquet", "*.txt", "a.md", "a.gz"):
+        for name in ("a.txt", "a.csv", "a.JSONL", "a.npy", "dir/a", "./a", "/no/such", "a.parquet", "*.txt", "a.md", "a.gz", "products.cvs", "node.js", ".x.y"):
             with self.subTest(name=name):
                 result = self.bad(1, name, says=(name, "No such file", "--text"))
                 self.assertEqual(len(result.stderr.splitlines()), 1)
