@@ -50,7 +50,7 @@ class Scored(Command):
                               cwd=self.dir) as process:
             process.stdout.close()
             self.assertEqual((process.stderr.read(), process.wait()), (b"", 0))
-        self.bad(1, "-m", model, *arguments, "missing", says="missing")
+        self.bad(1, "-m", model, *arguments, "missing.txt", says="missing.txt")
         self.bad(1, "-m", "no-such-model", *arguments, stdin=stdin, says="no-such-model")
         self.bad(1, "-m", model, *arguments, "--memory-limit", "10k", stdin=stdin, says="memory limit")
         self.bad(2, "-m", model, *arguments, "--threads", "-1", stdin=stdin, says="--threads")
