@@ -82,9 +82,11 @@ const char *text_input_place(const text_input *in) {
     const text_form form = form_of(in);
     const pith_str path = pith__str_of(path_of(in));
     const unsigned long long line = in->line, row = in->rows.row;
+    pith_str shown = { path.data + 1,
+                       path.size ? path.size - 1 : 0 }; /* of a text: what is UTF-8 */
+    shown.size = form == TEXT_ITSELF ? pith_text_valid(shown) : 0;
     if (form == TEXT_ITSELF)
-        snprintf(place, sizeof place, "the text '" PITH_CUT_FMT "'",
-                 PITH_CUT(((pith_str){ path.data + 1, path.size - 1 }), 60));
+        snprintf(place, sizeof place, "the text '" PITH_CUT_FMT "'", PITH_CUT(shown, 60));
     else if (form == TEXT_PARQUET)
         snprintf(place, sizeof place, PITH_CUT_FMT ", row %llu", PITH_CUT(path, 250), row);
     else if (is_table(form))

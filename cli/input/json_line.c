@@ -190,8 +190,8 @@ static bool scan_object(json_line *l, pith_str *values, pith_str line, const cha
 
 /* ---- the member with the text ---- */
 
-/* Notes the name of the member that has the texts of all objects. False: there is none, or more than
- * one. */
+/* Notes the name of the member that has the texts of all objects. False: there is none, or more
+ * than one. */
 static bool choose_column(json_line *l, pith_str line) {
     pith__json j;
     pith_str key, usual = { NULL, 0 }, only = { NULL, 0 };

@@ -11,12 +11,21 @@
 #include "base/text_out.h"
 #include "cli/base/message.h"
 
+/* Whether an argument looks like the name of a file: with a slash, with an end that is known, or one
+ * word with some end, which may be a slip. */
+static bool looks_named(const char *argument) {
+    const char *dot = strrchr(argument, '.');
+    const size_t end = dot ? strlen(dot + 1) : 0;
+    if (strchr(argument, '/') || file_kind_of(argument)) return true;
+    return dot > argument && end && end <= 8 && !strpbrk(argument, " \t\r\n");
+}
+
 /* Whether an argument is a text: no such file is there, and it looks like the name of none. */
 static bool is_text(const char *argument) {
     struct stat st;
     if (!*argument || !strcmp(argument, "-") || !stat(argument, &st)) return false;
     if (errno == ENAMETOOLONG) return true;
-    return errno == ENOENT && !strchr(argument, '/') && !file_kind_of(argument);
+    return errno == ENOENT && !looks_named(argument);
 }
 
 /* Adds a copy of `text` behind a prefix. */

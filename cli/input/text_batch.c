@@ -125,6 +125,6 @@ int text_batch_next(text_batch *b, size_t most) {
 }
 
 pith_str text_batch_id(const text_batch *b, size_t index) {
-    return b->width ? bytes_text(&b->ids, index ? b->id_ends[index - 1] : 0, b->id_ends[index])
-                    : (pith_str){ NULL, 0 };
+    if (!b->width) return (pith_str){ NULL, 0 };
+    return bytes_text(&b->ids, index ? b->id_ends[index - 1] : 0, b->id_ends[index]);
 }

@@ -269,8 +269,8 @@ static int rerank_check(const command *c, rerank_settings *s, const string_list 
         return usage(
             c, "--jsonl, --column, --id, --text and -0 go with --query; without it each line is a "
                "JSON object with \"query\" and \"documents\"");
-    for (size_t i = 0; !s->query && i < arguments->count; i++)
-        if (row_options_table(arguments->items[i]))
+    for (size_t i = 0; i < arguments->count; i++)
+        if (!s->query && row_options_table(arguments->items[i]))
             return usage(c, "%s has documents; give the query with --query", arguments->items[i]);
     int code = format_choose(c, &s->format, s->output);
     if (code) return code;

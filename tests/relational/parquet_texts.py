@@ -11,8 +11,8 @@ import unittest
 import pyarrow
 import pyarrow.parquet
 
-PITH = sys.argv[1]
-LABELS = pathlib.Path(sys.argv[2]) / "tests/data/tasks/labels-bert"
+PITH = pathlib.Path(sys.argv[1]).resolve()
+LABELS = pathlib.Path(sys.argv[2]).resolve() / "tests/data/tasks/labels-bert"
 
 
 class Texts(unittest.TestCase):
@@ -39,8 +39,8 @@ class Texts(unittest.TestCase):
         (self.dir / "a.jsonl").write_text("".join(json.dumps({"id": str(i), "text": t}) + "\n" for i, t in zip(ids, texts)))
         out, said = self.pith(0, "classify", "-m", LABELS, "a.parquet")
         self.assertEqual(said, "")
-        rows = [json.loads(line) for line in out.splitlines()]
-        plain = [json.loads(line) for line in self.pith(0, "classify", "-m", LABELS, "a.jsonl")[0].splitlines()]
+        rows = [json.loads(line) for line in out.split("\n")[:-1]]
+        plain = [json.loads(line) for line in self.pith(0, "classify", "-m", LABELS, "a.jsonl")[0].split("\n")[:-1]]
         self.assertEqual([(r["id"], r["text"], r["labels"]) for r in rows], [(r["id"], r["text"], r["labels"]) for r in plain])
         self.assertEqual((rows[0]["money"], rows[0]["when"][:10], rows[0]["a.b"]), ("1.50", "2020-01-02", ""))
 
