@@ -18,6 +18,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import api_facts
+
 ROOT = Path(__file__).resolve().parent.parent
 FILE, RELEASE, PAGES = "include/api.json", "include/api-release.json", "docs/api"
 # Headers that libpith does not export; modules are compiled against them and have a number of their own.
@@ -136,35 +138,6 @@ def with_comment(entry, *texts):
     return entry
 
 
-def nullable_member(comment):
-    return bool(re.search(r"\bNULL(, |: | is allowed)|\bmay be NULL\b", comment))
-
-
-def function_facts(entry):
-    """What a function's comment says in a fixed form: "x may be NULL", "NULL is allowed", "float[count]" behind the name of
-    a parameter, "Thread-safe.", and names of errors."""
-    comment, parameters = entry.get("comment", ""), entry["parameters"]
-    pointers = [p for p in parameters if p["type"].endswith("*") or "function" in p]
-    for m in re.finditer(r"([\w, ]+) may (?:each |both |then )?be NULL", comment):
-        words = re.findall(r"\w+", m.group(1).split(";")[-1])
-        for p in pointers:
-            if p["name"] in words:
-                p["nullable"] = True
-    if re.search(r"\bNULL is allowed", comment) and pointers:
-        pointers[0]["nullable"] = True
-    for p in pointers:  # pith.h: the error may be NULL, and of options NULL means the defaults
-        if p["type"] == "pith_error *" or re.fullmatch(r"const pith_(\w+_options|call) \*", p["type"]):
-            p["nullable"] = True
-        m = re.search(rf"\b{p['name']}(?:: | is |: )?(?:[a-z]\w*)?((?:\[[^\]]+\])+)", comment)
-        if m:
-            p["shape"] = m.group(1)
-    errors = sorted(set(re.findall(r"\bPITH_ERR_\w+", comment)))
-    if errors:
-        entry["errors"] = errors
-    if "Thread-safe" in comment:
-        entry["thread_safe"] = True
-
-
 def struct_entry(header, cursor, name):
     from clang.cindex import CursorKind
     kind = cursor.type
@@ -177,8 +150,6 @@ def struct_entry(header, cursor, name):
         member = typed(c, c.type)
         member |= {"offset": c.get_field_offsetof() // 8, "size": c.type.get_size()}
         with_comment(member, header.above(c.extent.start.offset, True)[0], header.behind(last[c.extent.start.offset]))
-        if ("*" in member["type"] or "function" in member) and nullable_member(member.get("comment", "")):
-            member["nullable"] = True
         entry["members"].append(member)
     first = entry["members"][0] if entry["members"] else {}
     entry["sized"] = first.get("type") == "pith_call" or (first.get("name"), first.get("type")) == ("size", "size_t")
@@ -258,10 +229,6 @@ def describe_header(path, include, index, numbers):
         with_comment(entry, above, header.behind(cursor.extent.end.offset))
         if joined:
             entry["joined"] = True
-        if entry["kind"] == "function":
-            function_facts(entry)
-        if entry["kind"] == "struct" and re.search(r"\bplain value", entry.get("comment", "")):
-            entry["plain"] = True
         found.append((start, entry))
     found += header.sections()
     opening = next((t for t in header.tokens if header.is_comment(t)), None)
@@ -285,11 +252,14 @@ def describe(root):
     include, index, numbers = root / "include", Index.create(), {}
     version, soname = numbers_of_build(root)
     headers = [describe_header(path, include, index, numbers) for path in sorted((include / "pith").glob("*.h"))]
-    result = {"version": version, "soname": soname, "headers": headers}
+    result = {"version": version, "soname": soname, "abi": "LP64", "headers": headers}
     found = named(result)
     of_header = [found[f"PITH_VERSION_{part}"][1].get("value") for part in ("MAJOR", "MINOR", "PATCH") if f"PITH_VERSION_{part}" in found]
     if [str(n) for n in of_header] != version.split("."):
         raise NotUnderstood(f"{include / 'pith/types.h'}:1: PITH_VERSION_* is not the version of CMakeLists.txt, {version}")
+    unclear = api_facts.annotate(result, load(root, RELEASE) if (root / RELEASE).exists() else None)
+    if unclear:
+        raise NotUnderstood("\n".join(f"{include / 'pith' / header}:{line_of(root, header, name)}: {what}" for header, name, what in unclear))
     return result
 
 
@@ -324,10 +294,15 @@ def text(value, indent=0, width=140):
     return "{\n" + ",\n".join(f"{inner}{json.dumps(k)}: {text(v, indent + 1)}" for k, v in value.items()) + "\n" + " " * indent + "}"
 
 
+# What counts for a program that was compiled, of each kind of entry.
+BARE = {"version", "soname", "abi", "headers", "name", "library", "declarations", "kind", "size", "align", "members", "type", "function", "returns", "parameters",
+        "offset", "sized", "values", "value", "text", "since"}
+
+
 def bare(value):
     """A description without words: what an older program was compiled with."""
     if isinstance(value, dict):
-        return {k: bare(v) for k, v in value.items() if k not in ("comment", "joined", "nullable", "shape", "errors", "thread_safe", "plain")}
+        return {k: bare(v) for k, v in value.items() if k in BARE}
     return [bare(v) for v in value if not (isinstance(v, dict) and (v.get("kind") == "section" or "text" in v))] if isinstance(value, list) else value
 
 

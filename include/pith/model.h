@@ -12,6 +12,7 @@
 extern "C" {
 #endif
 
+/* Does not change once it is open; any number of threads may use it at once. */
 typedef struct pith_model pith_model;
 
 enum {
@@ -230,7 +231,7 @@ PITH_API const char *pith_model_route(const pith_model *model);
 /* The names that options.route may have: those of the routes, and of the tasks that lead to one; a
  * compiled file has those of the routes in it. 0 without a Router. Thread-safe. */
 PITH_API size_t pith_model_route_count(const pith_model *model);
-/* "" if there is no such name */
+/* "" if there is no such name. Valid as long as the model. Thread-safe. */
 PITH_API const char *pith_model_route_name(const pith_model *model, size_t index);
 
 /* Of the call context the three ways to end a call and progress ("texts") have an effect. After an
