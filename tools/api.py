@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 
 import api_facts
+from api_facts import base
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE, RELEASE, PAGES = "include/api.json", "include/api-release.json", "docs/api"
