@@ -6,6 +6,7 @@
     api.py --release     keeps the border as that of the release, include/api-release.json (`make api-release`)
     api.py --c           prints the border as plain declarations without a preprocessor, such as cffi takes
     api.py --root DIR    works on another tree
+    api.py --libclang F  reads the headers with this libclang, 14 to 19, instead of that of tools/requirements.txt
 
 Headers are read for x86-64 Linux with stddef.h and stdint.h of our own, so the result is the same on every machine. Sizes,
 offsets and values are those of the compiler; types are spelled as in the headers, without `struct` and `enum`. Facts that are
@@ -512,10 +513,15 @@ def abi_differences(old, new, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--libclang", type=Path)
     for action in ("--write", "--release", "--c"):
         parser.add_argument(action, action="store_true")
     args = parser.parse_args()
     root = args.root.resolve()
+    if args.libclang:
+        from clang.cindex import Config
+        Config.set_library_file(str(args.libclang.resolve()))
+        Config.set_compatibility_check(False)  # older ones lack functions that are not called here
     if args.c:
         print(c_code(load(root)), end="")
         return
