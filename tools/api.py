@@ -334,9 +334,10 @@ def c_struct(entry):
     return f"struct {entry['name']} {{\n" + "".join(f"    {c_named(m)};\n" for m in entry["members"]) + "};\n"
 
 
-def c_code(api, bodies=False):
+def c_code(api, bodies=False, types=False):
     """All declarations, those that others hold by value first. bodies: functions do nothing, for a library that has the
-    border and nothing else."""
+    border and nothing else. types: a variable leads to each type. Without them a compiler leaves out what no function has in
+    its signature, such as enums whose values are passed as int32_t."""
     kinds = {kind: [d for h in api["headers"] for d in h["declarations"] if d["kind"] == kind]
              for kind in ("handle", "struct", "enum", "type", "function")}
     out = [f"typedef struct {d['name']} {d['name']};\n" for d in kinds["handle"] + kinds["struct"]]
@@ -356,6 +357,8 @@ def c_code(api, bodies=False):
         else:
             back = "" if d["returns"] == "void" else f"static {c_type(d['returns'], 'none')}; return none;"
             out.append(f"{head} {{ {back} }}\n")
+    for kind in ("enum", "struct", "type") if types else ():
+        out += [f"{d['name']} *pith_type_of_{d['name']};\n" for d in kinds[kind] if d["name"]]
     return "".join(out)
 
 
@@ -483,6 +486,29 @@ def refusals(release, api):
             yield header, f"{what} is new ({since}): raise the minor version; {page}"
 
 
+def to_tell(old, new):
+    """What people who wrote programs for the old border must be told: (header, what, names of which a page has one). Members
+    that have moved to the call context are told once, for all."""
+    of_call = {m["name"] for m in structs(new).get("pith_call", {"members": ()})["members"]}
+    for header, (level, what) in ((h, (level, what)) for level, h, what in changes(old, new)):
+        name = re.match(r"\w+", what).group()
+        if level == BREAKS and not what.startswith(f"{name}."):
+            yield header, what, [name]
+    for name, a in structs(old).items():
+        header, b = named(new).get(name, (None, None))
+        if not b or b["kind"] != "struct":
+            continue
+        has = {m["name"]: m for m in b["members"]}
+        begins = b["members"][0]["type"] == "pith_call"
+        for m in a["members"]:
+            if m["name"] not in has and not (begins and m["name"] in of_call):
+                yield header["name"], f"{name}.{m['name']} is gone", [name]
+            elif m["name"] in has and m["type"] != has[m["name"]]["type"]:
+                yield header["name"], f"{name}.{m['name']} was {m['type']} and is {has[m['name']]['type']}", [name]
+        if not begins and [m["name"] for m in a["members"]] != [m["name"] for m in b["members"]][: len(a["members"])]:
+            yield header["name"], f"the members of {name} have moved", [name]
+
+
 def line_of(root, header, what):
     """The line of a header that has the word which a refusal begins with; 1 if it is gone."""
     word = re.match(r"\w+(?:\.(\w+))?", what)
@@ -498,12 +524,13 @@ def line_of(root, header, what):
 
 def abi_differences(old, new, folder):
     """What abidiff finds between two descriptions, as (status, text): bit 2 of the status says that something changed, bit 3
-    that it is sure to break programs. Added functions do not count."""
+    that it is sure to break programs. Added functions do not count, nor do structs whose members are hidden, which it takes for
+    the same."""
     libraries = []
     for name, api in (("old", old), ("new", new)):
         source, library = folder / f"{name}.c", folder / name / "libpith.so"
         library.parent.mkdir(exist_ok=True)
-        source.write_text("#include <stddef.h>\n#include <stdint.h>\n" + c_code(api, bodies=True))
+        source.write_text("#include <stddef.h>\n#include <stdint.h>\n" + c_code(api, bodies=True, types=True))
         subprocess.run(["gcc", "-g", "-shared", "-fPIC", "-w", f"-Wl,-soname,libpith.so.{api['soname']}", source, "-o", library], check=True)
         libraries.append(library)
     out = subprocess.run(["abidiff", "--no-added-syms", *libraries], capture_output=True, text=True, check=False)
