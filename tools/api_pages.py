@@ -106,7 +106,7 @@ def kind(m):
 
 
 def facts(words, d, page):
-    """What the description knows of a function beyond its comment, in a line."""
+    """What the description knows of a function beyond its comment, in a line. Errors and options may always be NULL."""
     link = lambda name: words.link(name, page, d["name"].lower())
     out = []
     for p in d["parameters"]:
@@ -115,7 +115,7 @@ def facts(words, d, page):
             out.append(f"Free {many}`{'*' if p['type'].count('*') == 2 else ''}{p['name']}` with {link(p['free'])}.")
     if "free" in d.get("result", {}):
         out.append(f"Free the result with {link(d['result']['free'])}.")
-    nulls = [f"`{p['name']}`" for p in d["parameters"] if p.get("nullable")]
+    nulls = [f"`{p['name']}`" for p in d["parameters"] if p.get("nullable") and p["name"] != "err" and not re.search(r"_options \*$", p["type"])]
     if nulls:
         out.append(f"May be NULL: {', '.join(nulls)}.")
     out.append("Any number of threads may call it at once." if d["threads"] == "any" else "One thread at a time may use the handle.")
@@ -137,18 +137,17 @@ def group(words, members, page):
             about += [f"Free it with {words.link(first['free'], page, here)}."] if "free" in first else []
             out.append(" ".join([f"*{first['size']} bytes on 64-bit machines.", *about, f"Since {first['since']}.*\n"]))
             out.append("| member | type | |\n|---|---|---|")
-            out += [f"| `{m['name']}` | {words.kind(m, page, here)} | {words.line(m.get('comment', ''), page, here)}{since(m)} |".replace("|  |", "| |") for m in first["members"]]
+            out += [f"| `{m['name']}` | {words.kind(m, page, here)} | {(words.line(m.get('comment', ''), page, here) + since(m)).strip()} |".replace("|  |", "| |") for m in first["members"]]
         else:
             out.append("| name | value | |\n|---|---|---|")
-            out += [f"| `{v['name']}` | {v['value']} | {words.line(v.get('comment', ''), page, here)}{since(v)} |".replace("|  |", "| |") for v in first["values"]]
+            out += [f"| `{v['name']}` | {v['value']} | {(words.line(v.get('comment', ''), page, here) + since(v)).strip()} |".replace("|  |", "| |") for v in first["values"]]
         out.append("")
         return out
     out.append("```c\n" + "\n".join(code(d) for d in members) + "\n```\n")
     if comment:
         out.append(words.block(comment, page, here))
     if first["kind"] == "handle" and "close" in first:
-        threads = "Any number of threads may use it at once." if first["threads"] == "any" else "One thread at a time may use it."
-        out.append(f"*Close it with {words.link(first['close'], page, here)}. {threads} Since {first['since']}.*\n")
+        out.append(f"*Close it with {words.link(first['close'], page, here)}. Since {first['since']}.*\n")
     if first["kind"] == "function":
         said = [facts(words, d, page) for d in members]
         same = len(set(said)) == 1
