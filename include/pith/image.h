@@ -179,14 +179,14 @@ PITH_API pith_status pith_image_processor_open(pith_image_processor **processor,
                                                const pith_allocator *allocator, pith_error *err);
 PITH_API void pith_image_processor_close(pith_image_processor *processor); /* NULL is allowed */
 
-/* dims: channels, height, width of what pith_image_process makes of a picture of this size. Most
+/* Sets dims to channels, height and width of what pith_image_process makes of a picture of this size. Most
  * processors make the same of any size. */
 PITH_API pith_status pith_image_processor_shape(int64_t dims[3],
                                                 const pith_image_processor *processor,
                                                 int32_t width, int32_t height, pith_error *err);
 
-/* One picture as a model wants it: pixel_values has room for the floats of
- * pith_image_processor_shape, [3, height, width]. image may have 1, 3 or 4 channels. */
+/* One picture as a model wants it. pixel_values: float[3, height, width], the sizes being those of
+ * pith_image_processor_shape. image may have 1, 3 or 4 channels. */
 PITH_API pith_status pith_image_process(float *pixel_values, const pith_image_processor *processor,
                                         const pith_image *image, pith_error *err);
 

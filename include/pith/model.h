@@ -12,6 +12,7 @@
 extern "C" {
 #endif
 
+/* Does not change once it is open; any number of threads may use it at once. */
 typedef struct pith_model pith_model;
 
 enum {
@@ -114,7 +115,9 @@ typedef struct pith_open_options {
  *     else $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub. The network is never
  *     used.
  * The files stay mapped until pith_model_close. They must not be truncated before that, unless
- * PITH_OPEN_COPY is set. On success the caller owns *model. */
+ * PITH_OPEN_COPY is set. On success the caller owns *model. Errors: PITH_ERR_NOT_FOUND if there is
+ * no such model; PITH_ERR_IO, PITH_ERR_FORMAT and PITH_ERR_UNSUPPORTED name the file, or the node,
+ * at fault; PITH_ERR_ARGUMENT names the option; PITH_ERR_MEMORY. Thread-safe. */
 PITH_API pith_status pith_model_open(pith_model **model, const char *path,
                                      const pith_open_options *options, pith_error *err);
 
@@ -125,7 +128,8 @@ PITH_API pith_status pith_model_open(pith_model **model, const char *path,
 PITH_API pith_status pith_model_locate(char *path, size_t size, const char *name, pith_error *err);
 
 /* Opens a model from the bytes of an .onnx or .pith file in memory. data must stay valid and
- * unchanged until pith_model_close. Models with external data are refused. */
+ * unchanged until pith_model_close. Models with external data are refused. Errors are those of
+ * pith_model_open. Thread-safe. */
 PITH_API pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size,
                                             const pith_open_options *options, pith_error *err);
 
@@ -230,7 +234,7 @@ PITH_API const char *pith_model_route(const pith_model *model);
 /* The names that options.route may have: those of the routes, and of the tasks that lead to one; a
  * compiled file has those of the routes in it. 0 without a Router. Thread-safe. */
 PITH_API size_t pith_model_route_count(const pith_model *model);
-/* "" if there is no such name */
+/* "" if there is no such name. Valid as long as the model. Thread-safe. */
 PITH_API const char *pith_model_route_name(const pith_model *model, size_t index);
 
 /* Of the call context the three ways to end a call and progress ("texts") have an effect. After an

@@ -167,7 +167,8 @@ PITH_API pith_status pith_register_op(const pith_operator *op, pith_error *err);
 /* ---- attributes of a node, in any of its functions ---- */
 
 /* The attribute of this name. If the node lacks it: the default of pith_operator.attributes;
- * without one, 0, an empty string, or NULL and 0 items. Results live as long as the model. */
+ * without one, 0, an empty string, or NULL and 0 items. *count is the number of items. Results live
+ * as long as the model. Thread-safe. */
 PITH_API int64_t pith_op_int(const pith_op_node *node, const char *name);
 PITH_API float pith_op_float(const pith_op_node *node, const char *name);
 PITH_API pith_str pith_op_string(const pith_op_node *node, const char *name);
@@ -178,8 +179,8 @@ PITH_API const pith_tensor *pith_op_tensor(const pith_op_node *node, const char 
 
 /* ---- what prepare and run may ask for ---- */
 
-/* Returns memory for the state, aligned to 64 bytes, which is freed with the plan; NULL if there is
- * none: then return PITH_ERR_MEMORY. For prepare only. */
+/* Returns memory for the state, aligned to 64 bytes, which lives as long as the plan; NULL if there
+ * is none: then return PITH_ERR_MEMORY. For prepare only. */
 PITH_API void *pith_op_state(pith_op_prepare *c, size_t bytes);
 
 /* Gives an output of a PITH_OPERATOR_DYNAMIC operator its shape and its memory. Only the thread

@@ -85,30 +85,29 @@ typedef struct pith_response {
     size_t count;        /* texts */
     const pith_text_result *results; /* [count], in the order of the request; NULL, as the next two,
                                         if the request failed as a whole */
-    const pith_encoded *encoded;     /* of PITH_REQUEST_ENCODE; rows of texts that failed are NaN or
+    const pith_encoded
+        *encoded;        /* of PITH_REQUEST_ENCODE, else NULL; rows of texts that failed are NaN or
                                         empty */
-    const float
-        *scores;   /* of the other tasks: [count, labels], row-major; NaN for a text that failed
-                          */
-    size_t labels; /* scores per text; 1 of PITH_REQUEST_RERANK */
-    uint64_t waited_ns; /* from submit to the first chunk, or to the end if there was none */
-    uint64_t ran_ns;    /* from the first chunk to the end; 0 if there was none */
+    const float *scores; /* [count, labels] of the other tasks, else NULL; row-major; NaN for a text
+                            that failed */
+    size_t labels;       /* scores per text; 1 of PITH_REQUEST_RERANK */
+    uint64_t waited_ns;  /* from submit to the first chunk, or to the end if there was none */
+    uint64_t ran_ns;     /* from the first chunk to the end; 0 if there was none */
 } pith_response;
 
 typedef struct pith_request {
     size_t size;
-    int32_t task;          /* a pith_request_task */
-    int32_t priority;      /* -100 to 100; the highest comes first */
-    const pith_str *texts; /* [count], copied; or */
-    const pith_token_ids
-        *tokens; /* [count], copied; NULL if there are texts. Of PITH_REQUEST_RERANK
-                                     each is a pair, as of pith_rerank_tokens */
+    int32_t task;                 /* a pith_request_task */
+    int32_t priority;             /* -100 to 100; the highest comes first */
+    const pith_str *texts;        /* [count], copied; NULL if there are tokens */
+    const pith_token_ids *tokens; /* [count], copied; NULL if there are texts. Of
+                                     PITH_REQUEST_RERANK each is a pair, as of pith_rerank_tokens */
     size_t count;
     pith_str query;                    /* of PITH_REQUEST_RERANK, copied */
-    const pith_encode_options *encode; /* of PITH_REQUEST_ENCODE, or */
-    const pith_score_options *score;   /* of the others; copied. NULL: the defaults. Of their call
-                                           contexts, batch_tokens, batching, stats, results and
-                                           failures nothing is looked at. */
+    const pith_encode_options *encode; /* of PITH_REQUEST_ENCODE, copied; NULL: the defaults. Of its
+                                          call context, batch_tokens, batching, stats, results and
+                                          failures nothing is looked at. */
+    const pith_score_options *score;   /* of the other tasks, likewise; NULL: the defaults */
     uint64_t deadline_ns; /* a time of pith_clock_now: if there are texts then which have not begun,
                              the request fails with PITH_ERR_DEADLINE, at the end of the chunk that
                              runs. 0: none */

@@ -26,12 +26,12 @@ typedef struct pith_port {
                                     PITH_MAP_STRING: it is a sequence of maps, or a map, which has
                                     dims[0] 2; 0 for a tensor */
     int32_t optional;             /* 1: the input has a default and may be left out */
-    const char *const *dim_names; /* [rank, at least 0]: the symbol of each dimension, such as
-                                     "batch"; "" where it is a number or has no name */
+    const char *const *dim_names; /* [rank] the symbol of each dimension, such as "batch"; "" where
+                                     it is a number or has no name; none if rank is -1 */
 } pith_port;
 
-/* The inputs and outputs of a model, in its own order; NULL if there is none of this index.
- * Thread-safe. */
+/* The inputs and outputs of a model, in its own order; NULL if there is none of this index. Valid as
+ * long as the model. Thread-safe. */
 PITH_API size_t pith_model_input_count(const pith_model *model);
 PITH_API size_t pith_model_output_count(const pith_model *model);
 PITH_API const pith_port *pith_model_input(const pith_model *model, size_t index);
@@ -65,9 +65,10 @@ typedef struct pith_run_options {
 /* Runs the model once.
  *   - inputs: pith_tensor[input_count]; names[i] is the name of inputs[i]. The call only reads
  *     them.
- *   - outputs: one pith_tensor for each output that is wanted. Their data belongs to the session
- *     and is valid until its next run or its end; that of bound outputs is the caller's. Memory
- *     that is bound to an output that is not wanted is left as it is.
+ *   - outputs: pith_tensor[wanted], one for each output that is wanted: options->output_count, or
+ *     all of the model's. Their data belongs to the session and is valid until its next run or its
+ *     end; that of bound outputs is the caller's. Memory that is bound to an output that is not
+ *     wanted is left as it is.
  *   - Inputs that were bound may be left out. One that is given takes the place of a bound one in
  *     this run.
  *   - An optional input may be fed a value other than its default. The first such run plans the
@@ -86,7 +87,7 @@ PITH_API pith_status pith_session_run(pith_session *session, pith_tensor *output
 
 /* Runs the model once, as pith_session_run does, with a session that the model keeps for such calls
  * (pith_open_options.sessions, .session_idle_ms). Any number of threads may call this at once. The
- * caller owns the outputs, strings and the tensors of sequences included, and frees each with
+ * caller owns outputs[wanted], strings and the tensors of sequences included, and frees each with
  * pith_tensor_free; it may outlive the model. call.allocator makes them. After an error of the run
  * all outputs are zeros. */
 PITH_API pith_status pith_model_run(pith_tensor *outputs, const pith_model *model,
@@ -125,12 +126,14 @@ PITH_API pith_status pith_session_bind_output(pith_session *session, const char 
 /* Ends all bindings of the session. */
 PITH_API void pith_session_unbind(pith_session *session);
 
+/* A value of a file. One thread at a time may use it. */
+typedef struct pith_value_file pith_value_file;
+
 /* Reads one value from a .pb file as the ONNX test folders hold them. kind says what the file
  * holds: PITH_SEQUENCE for a SequenceProto, PITH_NONE for an OptionalProto, PITH_MAP_I64 or
  * PITH_MAP_STRING for a MapProto, any other dtype for a TensorProto. name may be NULL; else *name
  * is set to the value's name, or to "" if the file gives none. *tensor and *name are valid until
  * pith_value_close. */
-typedef struct pith_value_file pith_value_file;
 PITH_API pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name,
                                      const char *path, int32_t kind, pith_error *err);
 /* Frees the value; NULL is allowed. */

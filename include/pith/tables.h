@@ -22,6 +22,7 @@ extern "C" {
 
 /* ---- databases ---- */
 
+/* Any number of threads may use it at once. */
 typedef struct pith_database pith_database;
 
 /* What turns texts into vectors. embed fills vectors, float[count][dim], and returns PITH_OK, or
@@ -106,8 +107,8 @@ PITH_API pith_status pith_relational_create(pith_relational **model, const pith_
 PITH_API pith_status pith_relational_load(pith_relational **model, const pith_database *database,
                                           const void *bytes, size_t size, const pith_call *call,
                                           pith_error *err);
-/* A model of a task of each of several databases, which all must stay open: tasks[count]. They are
- * learned in turns. Their texts must have the same embedder, and their answers be of the same kind.
+/* As pith_relational_create and pith_relational_load, of a task of each of several databases, which
+ * all must stay open: tasks[count]. The tasks are learned in turns. Their texts must have the same embedder, and their answers be of the same kind.
  * All else that a model does is about the first. */
 PITH_API pith_status pith_relational_create_over(pith_relational **model,
                                                  const pith_database *const *databases,
@@ -220,7 +221,7 @@ PITH_API pith_status pith_relational_importance(pith_relational *model, int32_t 
 /* What a model has to beat: predictors that learn the model's task from the same rows and see what
  * it may see. Returns the name of a baseline, or NULL beyond the last: 0 is the constant, 1 the
  * mean of earlier labels that share a parent, 2 to 4 are boosted trees over the row, with its
- * parents, with aggregates of the children of both. */
+ * parents, with aggregates of the children of both. Valid as long as the process. */
 PITH_API const char *pith_baseline_name(int32_t baseline);
 /* Trains a baseline for the model's task and measures it on a part of the rows. metrics are as in
  * pith_relational_evaluate. Progress tells "features" that are computed, and "trees" that are

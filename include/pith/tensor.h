@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* Returns NumPy's name of a pith_dtype, such as "float32"; "string", "sequence" or "none" for what
- * NumPy lacks; "unknown" for any other number. */
+ * NumPy lacks; "unknown" for any other number. Valid as long as the process. */
 PITH_API const char *pith_element_name(int32_t dtype);
 /* Returns the pith_dtype whose pith_element_name this is, or PITH_UNDEFINED. */
 PITH_API int32_t pith_element_dtype(const char *name);
@@ -30,8 +30,8 @@ PITH_API pith_status pith_shape_bytes(size_t *bytes, int32_t dtype, const int64_
 /* Writes a shape such as "[2, 3, 384]" to text[size], with "?" for -1, and returns text. size is at
  * least 1. A shape that does not fit is cut and ends in "…". */
 PITH_API const char *pith_shape_format(char *text, size_t size, const int64_t *dims, int32_t rank);
-/* Parses a shape such as "1x3x480x640"; "" is a scalar. dims is int64_t[PITH_MAX_RANK]; those
- * beyond the rank are set to 0. Error: PITH_ERR_ARGUMENT if text is not of this form, has too many
+/* Parses a shape such as "1x3x480x640"; "" is a scalar. Sets *rank, and dims[PITH_MAX_RANK], of
+ * which those beyond the rank are 0. Error: PITH_ERR_ARGUMENT if text is not of this form, has too many
  * sizes, or one of 2^31 or more. */
 PITH_API pith_status pith_shape_parse(int64_t *dims, int32_t *rank, const char *text,
                                       pith_error *err);

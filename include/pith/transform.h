@@ -149,8 +149,8 @@ typedef struct pith_optimize_options {
     size_t input_count;
     const char *const *outputs; /* [output_count] names of values; NULL: the model's outputs */
     size_t output_count;
-    const char *const *input_shapes; /* as in pith_open_options: inputs have these shapes in the
-                                        file */
+    const char *const *input_shapes; /* [input_shape_count] as in pith_open_options: inputs have
+                                        these shapes in the file */
     size_t input_shape_count;
     int32_t free_shapes;   /* 1: sizes that the file fixes for its inputs become symbols */
     const char *data_name; /* as in pith_export_options */

@@ -19,7 +19,7 @@ extern "C" {
 #define PITH_VERSION_MINOR 2
 #define PITH_VERSION_PATCH 0
 
-/* Returns the version, such as "0.2.0". */
+/* Returns the version, such as "0.2.0". Valid as long as the process. Thread-safe. */
 PITH_API const char *pith_version(void);
 
 /* ---- status and errors ---- */

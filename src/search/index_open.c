@@ -209,7 +209,7 @@ static pith_status open_check_wanted(const open_file *f, size_t dim,
         return pith__fail(err, PITH_ERR_ARGUMENT, "the rows have dim %zu, not %zu", f->dim, dim);
     if (o->first_pass && o->first_pass != f->how.first_pass)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the file has first pass %d, not %d; make the index again with it",
+                          "the file has first_pass %d, not %d; make the index again with it",
                           (int)f->how.first_pass, (int)o->first_pass);
     return PITH_OK;
 }

@@ -330,18 +330,85 @@ class Description(unittest.TestCase):
         self.assertEqual(right, (0, []))
         self.assertIn("pith_shape_count", " ".join(other[1]))
 
+    def test_every_libclang(self):
+        """Other versions of libclang give the same bytes; those that are installed are asked."""
+        for library in sorted(Path("/usr/lib").glob("llvm-*/lib/libclang-*.so.1")):
+            with self.subTest(library.name):
+                self.assertEqual(run(sys.executable, SOURCE / "tools/api.py", "--libclang", library).stdout, "the description is that of the headers\n")
+
     def test_facts(self):
-        functions, structs = api.functions(NOW), api.structs(NOW)
-        embed = {p["name"]: p for p in functions["pith_embed"]["parameters"]}
-        self.assertEqual(embed["vectors"]["shape"], "[count][pith_embed_dim(model, options)]")
+        functions, structs, named = api.functions(NOW), api.structs(NOW), {n: d for n, (_, d) in api.named(NOW).items()}
+        of = lambda function: {p["name"]: p for p in functions[function]["parameters"]}
+        embed = of("pith_embed")
+        self.assertEqual(embed["vectors"]["shape"], ["count", "pith_embed_dim(model, options)"])
+        self.assertEqual(embed["vectors"]["direction"], "out")
+        self.assertEqual(embed["texts"]["shape"], ["count"])  # the name is in the plural, and count follows
         self.assertTrue(embed["err"]["nullable"] and embed["options"]["nullable"])
         self.assertNotIn("nullable", embed["model"])
-        self.assertTrue(functions["pith_embed_dim"]["thread_safe"])
+        self.assertEqual(of("pith_embed_tokens")["vectors"]["shape"], embed["vectors"]["shape"])  # "The same"
+        self.assertEqual(of("pith_session_run")["inputs"]["shape"], ["input_count"])
+        self.assertEqual(of("pith_shape_count")["dims"]["shape"], ["rank"])
+        self.assertEqual(of("pith_image_processor_shape")["dims"]["shape"], ["3"])
+        self.assertEqual(of("pith_model_open_memory")["data"], {"name": "data", "type": "const void *", "shape": ["size"], "kept": True})
+        self.assertEqual(of("pith_model_open")["model"], {"name": "model", "type": "pith_model **", "direction": "out", "free": "pith_model_close"})
+        self.assertEqual(of("pith_session_pool_borrow")["session"]["free"], "pith_session_pool_return")
+        self.assertEqual(of("pith_detokenize")["text"]["free"], "pith_text_free")
+        self.assertNotIn("free", of("pith_encode_into")["encoded"])
+        self.assertNotIn("free", of("pith_session_run")["outputs"])
+        self.assertEqual(of("pith_model_run")["outputs"]["free"], "pith_tensor_free")
+        self.assertEqual(of("pith_cpu_report")["info"]["direction"], "inout")  # its size is read
+        self.assertEqual(of("pith_bm25_encode")["role"]["enum"], "pith_role")
+        self.assertEqual(of("pith_profile_tell")["told"]["user"], "user")
+        self.assertEqual(of("pith_source_quantize")["data"].get("nullable"), True)  # "as in pith_source_export"
+        self.assertEqual({functions[f]["threads"] for f in ("pith_embed_dim", "pith_embed", "pith_queue_submit", "pith_tensor_free", "pith_model_close")}, {"any"})
+        self.assertEqual({functions[f]["threads"] for f in ("pith_session_run", "pith_search_index_add", "pith_search_index_remove", "pith_queue_destroy",
+                                                            "pith_model_calibrate", "pith_relational_save")}, {"one"})
         self.assertIn("PITH_ERR_ARGUMENT", functions["pith_embed"]["errors"])
+        self.assertTrue(functions["pith_queue_submit"]["error_text"].startswith("Errors: PITH_ERR_BUSY if the queue is full"))
+        self.assertEqual(functions["pith_encode"]["errors_of"], ["pith_embed"])
         self.assertTrue(functions["pith_session_destroy"]["parameters"][0]["nullable"])
+        self.assertEqual(functions["pith_text_free"]["frees"], "text")
+        self.assertEqual(functions["pith_model_route"]["result"], {"lives": "model"})
+        self.assertEqual(functions["pith_model_share"]["result"], {"free": "pith_model_close"})
+        self.assertEqual(functions["pith_op_ints"]["result"], {"nullable": True, "lives": "model", "shape": ["*count"]})
+        self.assertEqual((named["pith_model"]["close"], named["pith_model"]["threads"]), ("pith_model_close", "any"))
+        self.assertEqual((named["pith_session"]["close"], named["pith_session"]["threads"]), ("pith_session_destroy", "one"))
         self.assertTrue(structs["pith_call"]["plain"])
         self.assertTrue(structs["pith_embed_options"]["sized"])
         self.assertFalse(structs["pith_tensor"]["sized"])
+        self.assertEqual(structs["pith_embed_options"]["init"], "PITH_EMBED_OPTIONS_INIT")
+        self.assertEqual(structs["pith_faces"]["free"], "pith_faces_free")
+        member = lambda struct, name: next(m for m in structs[struct]["members"] if m["name"] == name)
+        self.assertEqual(member("pith_embed_options", "pooling")["enum"], "pith_pooling")
+        self.assertEqual(member("pith_open_options", "flags")["flags"], "PITH_OPEN_")
+        self.assertEqual(member("pith_score_options", "results")["shape"], ["count"])  # "as in pith_embed_options"
+        self.assertEqual(member("pith_sparse_rows", "indices")["shape"], ["offsets[texts]"])
+        self.assertEqual(member("pith_call", "stop")["user"], "user")
+        self.assertEqual(member("pith_optimize_options", "tell")["user"], "tell_user")
+        self.assertTrue(member("pith_search_index_options", "offsets")["kept"])
+        self.assertEqual((named["pith_embed"]["since"], named["pith_embed_tokens"]["since"]), ("0.1.0", "0.2.0"))
+        self.assertEqual(member("pith_embed_options", "failures")["since"], "0.2.0")
+        self.assertEqual(functions["pith_stop_threads"]["section"], "threads of the process")
+
+
+class NotClear(WithTrees):
+    """What a comment must say and does not is refused, with its place."""
+
+    def test_refused(self):
+        for header, pairs, says in (
+                ("chunk.h", [(r"mean, float\[pith_embed_dim\]", "mean")],
+                 "pith_chunk_mean: the comment does not say how many elements mean has (mean[count]), or that *mean is one"),
+                ("model.h", [(r"/\* Does not change once it is open; any number of threads may use it at once. \*/\n", "")],
+                 'pith_model: the comment says neither "any number of threads" nor "one thread at a time may use"'),
+                ("score.h", [(r"Valid as long as the model\. ", "")], "pith_label_name: the comment does not say how long the result lives"),
+                ("tokens.h", [(r"/\* \[count\] \*/", "")], "the comment of pith_tokens.ids does not say how many elements there are"),
+                ("cpu.h", [(r"#define PITH_CPU_INFO_INIT [^\n]*\n", "")], "pith_cpu_info: it begins with its size and has no initialiser"),
+                ("score.h", [(r"as in pith_embed_options; the scores", "as in pith_call; the scores")], "pith_score_options.results is as in pith_call, which has no such member")):
+            with self.subTest(says):
+                done = self.tree(header, pairs).tool()
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(says, done.stderr)
+                self.assertRegex(done.stderr, rf"include/pith/{header}:\d+: ")
 
 
 if __name__ == "__main__":

@@ -276,14 +276,14 @@ static void test_wrong_list(void **state) {
         const char *says;
     } rows[] = {
         { "cuda", PITH_OK, PITH_ERR_ARGUMENT,
-          "there is no device of the list 'cuda'; this build has far, cpu" },
+          "the list of devices 'cuda' has none of this build, which has far, cpu" },
         { "", PITH_OK, PITH_ERR_ARGUMENT, "the list of devices has an empty name" },
         { "far,", PITH_OK, PITH_ERR_ARGUMENT, "the list of devices has an empty name" },
         { "far,cpu,far", PITH_OK, PITH_ERR_ARGUMENT, "the list of devices has 'far' twice" },
         { "far,auto", PITH_OK, PITH_ERR_ARGUMENT, "'auto' stands for all devices; give it alone" },
         { "far", PITH_OK, PITH_ERR_UNSUPPORTED, "no backend can run it" },
         { "far", PITH_ERR_IO, PITH_ERR_UNSUPPORTED,
-          "no device of the list can be used; backend 'far': no far memory in this machine" },
+          "none of the devices can be used; backend 'far': no far memory in this machine" },
         { NULL, PITH_ERR_IO, PITH_ERR_IO, "backend 'far': no far memory in this machine" },
     };
     far.seed = FAR_NONE;

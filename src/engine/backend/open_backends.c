@@ -65,7 +65,7 @@ pith_status pith__device_list_read(pith__device_list *list, const char *names,
     for (size_t i = 0; i < pith__backend_table_count; i++)
         pith__text_put(&out, "%s%s", i ? ", " : "", pith__backend_table[i]->name);
     return pith__fail(err, PITH_ERR_ARGUMENT,
-                      "there is no device of the list '%s'; this build has %s", names, text);
+                      "the list of devices '%s' has none of this build, which has %s", names, text);
 }
 
 pith_status pith__device_list_without(pith__device_list *rest, const pith__device_list *list,
@@ -96,7 +96,7 @@ static pith_status device_open(pith__devices *d, const pith__backend *backend,
         pith__log_write(log, PITH_LOG_WARNING, "backend '%s' is not used: %s", backend->name,
                         why.message);
         pith__count(list->counters, PITH_COUNT_device_fallbacks, 1);
-        pith__fail(err, PITH_ERR_UNSUPPORTED, "no device of the list can be used; backend '%s': %s",
+        pith__fail(err, PITH_ERR_UNSUPPORTED, "none of the devices can be used; backend '%s': %s",
                    backend->name, why.message);
         return PITH_OK;
     }

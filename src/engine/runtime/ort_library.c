@@ -237,8 +237,8 @@ static pith_status ort_given(const pith__ort **ort, const char *path, pith_error
     /* Without a slash dlopen would search the system's folders. */
     int length = snprintf(here, sizeof here, "%s%s", strchr(path, '/') ? "" : "./", path);
     if (length < 0 || (size_t)length >= sizeof here)
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the path of the library is longer than %zu bytes", sizeof here - 1);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "ort_library is longer than %zu bytes",
+                          sizeof here - 1);
     return ort_get(ort, here, err);
 }
 

@@ -51,7 +51,8 @@ static pith_status convert_bytes(converted *x, pith_str bytes) {
     x->report.from = from;
     x->report.to = from == PITH_CONVERT_TEXT ? PITH_CONVERT_ONNX : PITH_CONVERT_TEXT;
     if (x->o.to == from)
-        return pith__fail(x->err, PITH_ERR_ARGUMENT, "the file is %s already",
+        return pith__fail(x->err, PITH_ERR_ARGUMENT,
+                          "pith_convert_options.to: the file is %s already",
                           from == PITH_CONVERT_TEXT ? "text" : "ONNX, not text,");
     return from == PITH_CONVERT_TEXT ? convert_parse(x, bytes) : convert_print(x, bytes);
 }
@@ -70,7 +71,8 @@ pith_status pith__model_write_converted(const pith_source *source,
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the report has no size; initialise it with PITH_CONVERT_REPORT_INIT");
     if (x.o.to < PITH_CONVERT_OTHER || x.o.to > PITH_CONVERT_TEXT)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "%d is no pith_convert_to", x.o.to);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "to is %d, which is not a PITH_CONVERT_* value",
+                          x.o.to);
     PITH_TRY(pith__writer_check(writer, err));
     pith__stop own;
     x.writer = writer;

@@ -7,6 +7,10 @@
 #include "base/memory/span_map.h"
 #include "formats/export/new_nodes.h"
 
+/* The fields that messages name. */
+#define INPUTS "pith_optimize_options.inputs"
+#define OUTPUTS "pith_optimize_options.outputs"
+
 /* A value by its name; outputs go first, by the name that callers see. A value of a node that
  * passes removed has no producer and does not count. */
 static pith__value *cut_find(const pith__graph *graph, const char *name) {
@@ -21,9 +25,11 @@ static pith__value *cut_find(const pith__graph *graph, const char *name) {
     return NULL;
 }
 
-static pith_status cut_no_value(const char *name, pith_error *err) {
+static pith_status cut_no_value(const char *field, const char *name, pith_error *err) {
     return pith__fail(err, PITH_ERR_ARGUMENT,
-                      "the graph has no value '%s'; 'pith inspect --dot' shows them", name);
+                      "%s: the graph has no value '%s'; PITH_DESCRIBE_DOT of pith_model_describe "
+                      "shows them",
+                      field, name);
 }
 
 /* What the new outputs do not need is swept away. */
@@ -35,11 +41,11 @@ static pith_status cut_outputs(pith__graph *graph, const pith__graph_cut_part *c
     for (size_t i = 0; i < cut->output_count; i++) {
         values[i] = cut_find(graph, cut->outputs[i]);
         names[i] = pith__arena_str(graph->arena, pith__str_of(cut->outputs[i]));
-        if (!values[i]) return cut_no_value(cut->outputs[i], err);
+        if (!values[i]) return cut_no_value(OUTPUTS, cut->outputs[i], err);
         if (!names[i].data) return pith__fail_memory(err, 0);
         for (size_t k = 0; k < i; k++)
             if (values[k] == values[i])
-                return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is named twice as an output",
+                return pith__fail(err, PITH_ERR_ARGUMENT, "%s: '%s' is there twice", OUTPUTS,
                                   cut->outputs[i]);
     }
     return pith__new_node_outputs(graph, values, names, cut->output_count, err);
@@ -51,12 +57,12 @@ static pith_status cut_outputs(pith__graph *graph, const pith__graph_cut_part *c
 static pith_status cut_input(pith__value **input, pith__graph *graph, const char *name,
                              pith_error *err) {
     pith__value *v = cut_find(graph, name);
-    if (!v) return cut_no_value(name, err);
+    if (!v) return cut_no_value(INPUTS, name, err);
     *input = v;
     if (v->kind == PITH_VALUE_INPUT) return PITH_OK;
     if (v->kind != PITH_VALUE_NODE)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is a constant and cannot be an input",
-                          name);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%s: '%s' is a constant and cannot be an input",
+                          INPUTS, name);
     const pith_str own = pith__arena_str(graph->arena, pith__str_of(name));
     *input = pith__graph_add_value(graph, own, PITH_VALUE_INPUT);
     pith__type *hint = pith__arena_alloc(graph->arena, sizeof *hint);
@@ -80,7 +86,7 @@ static pith_status cut_inputs(pith__graph *graph, const pith__graph_cut_part *cu
         PITH_TRY(cut_input(&inputs[i], graph, cut->inputs[i], err));
         for (size_t k = 0; k < i; k++)
             if (inputs[k] == inputs[i])
-                return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is named twice as an input",
+                return pith__fail(err, PITH_ERR_ARGUMENT, "%s: '%s' is there twice", INPUTS,
                                   cut->inputs[i]);
     }
     pith__graph_sweep(graph);
@@ -90,8 +96,8 @@ static pith_status cut_inputs(pith__graph *graph, const pith__graph_cut_part *cu
         for (size_t k = 0; k < cut->input_count; k++) named = named || inputs[k] == v;
         if (!named && (v->user_count || v->output_uses))
             return pith__fail(err, PITH_ERR_ARGUMENT,
-                              "the outputs need the input '" PITH_STR_FMT "', too; name it",
-                              PITH_STR_ARG(v->name));
+                              "%s: the outputs need the input '" PITH_STR_FMT "', too; name it",
+                              INPUTS, PITH_STR_ARG(v->name));
     }
     graph->inputs = inputs;
     graph->input_count = cut->input_count;

@@ -35,14 +35,16 @@ static pith_status quantize_check_static(const pith_quantize_model_options *o, p
     const bool fixed = o->scheme == PITH_QUANTIZE_STATIC;
     if (fixed && !o->calibrate)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the scheme static needs texts or tensors (calibrate)");
+                          "the scheme static needs calibrate, with texts or inputs");
     if (!fixed && (o->inputs || o->ranges || o->percentile != 0))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "tensors and ranges are for the scheme static");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "inputs, ranges and percentile are for the scheme static");
     if (o->inputs && (o->texts || !o->input_sets))
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "give texts or tensors, and at least one set of them");
+                          "give texts or inputs, and at least 1 for input_sets");
     if (o->ranges < PITH_RANGE_MIN_MAX || o->ranges > PITH_RANGE_ENTROPY)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "%d is no pith_range_method", o->ranges);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "ranges is %d, which is not a PITH_RANGE_* value",
+                          o->ranges);
     if (o->percentile != 0 && !(o->percentile > 50 && o->percentile <= 100))
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "percentile is %g; it is above 50 and at most 100",
@@ -54,43 +56,48 @@ static pith_status quantize_check_blocks(const pith_quantize_model_options *o, p
     if (quantize_is_int8(o) && (o->block || o->asymmetric || o->accuracy > 0 || o->table_block))
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
-            "blocks, zero points and an accuracy level need a block scheme (blocks4 or blocks8)");
+            "block, asymmetric, accuracy and table_block need the scheme blocks4 or blocks8");
     if (!quantize_is_int8(o) && o->reduce_range)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "a reduced range is for the schemes int8 and static");
+                          "reduce_range is for the schemes int8 and static");
     if (o->scheme != PITH_QUANTIZE_INT8 && o->rows)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "scales of rows are for the scheme int8");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "rows is for the scheme int8");
     if (o->block && !quantize_block_is_known(o->block))
         return pith__fail(err, PITH_ERR_ARGUMENT, "block is %d; it is 16, 32, 64, 128 or 256",
                           o->block);
     if (o->table_block && !quantize_block_is_known(o->table_block))
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the table's block is %d; it is 16, 32, 64, 128 or 256", o->table_block);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "table_block is %d; it is 16, 32, 64, 128 or 256",
+                          o->table_block);
     return PITH_OK;
 }
 
 static pith_status quantize_check(const pith_quantize_model_options *o, pith_error *err) {
     if (o->calibrate < PITH_CALIBRATE_NOT || o->calibrate > PITH_CALIBRATE_WHERE_POSSIBLE)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "%d is no pith_calibration", o->calibrate);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "calibrate is %d, which is not a PITH_CALIBRATE* value", o->calibrate);
     if (o->calibrate == PITH_CALIBRATE_WHERE_POSSIBLE &&
         (o->scheme != PITH_QUANTIZE_INT8 || !o->rows || o->texts))
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
-            "calibration where it is possible is for the scheme int8 with scales of rows");
+            "calibrate where it is possible is for the scheme int8 with rows, and without texts");
     if (o->scheme < PITH_QUANTIZE_INT8 || o->scheme > PITH_QUANTIZE_STATIC)
         return pith__fail(err, PITH_ERR_ARGUMENT, "scheme %d is not known", o->scheme);
     if (o->accuracy < -1 || o->accuracy > 4)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "accuracy level %d is not between 0 and 4, or -1",
+        return pith__fail(err, PITH_ERR_ARGUMENT, "accuracy is %d; it must be from -1 to 4",
                           o->accuracy);
     if (o->table_bits != -1 && o->table_bits != 0 && o->table_bits != 4 && o->table_bits != 8)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "tables have 8 or 4 bits, or -1 to stay in f32, not %d", o->table_bits);
+                          "table_bits is %d; it is 8, 4, 0 for 8, or -1 to stay in f32",
+                          o->table_bits);
     if (o->table_bits == 4 && quantize_is_int8(o))
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "tables of 4 bits need a block scheme (blocks4 or blocks8)");
-    if (o->text_count && !o->texts) return pith__fail(err, PITH_ERR_ARGUMENT, "texts is NULL");
+                          "table_bits 4 needs the scheme blocks4 or blocks8");
+    if (o->text_count && !o->texts)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "text_count is %zu, but texts is NULL",
+                          o->text_count);
     if (o->texts && (!o->text_count || !o->calibrate))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "texts need calibrate, and at least one of them");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "texts need calibrate, and at least 1 for text_count");
     PITH_TRY(quantize_check_blocks(o, err));
     PITH_TRY(quantize_check_static(o, err));
     return pith__export_graph_check_name(o->data_name, err);

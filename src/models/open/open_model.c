@@ -83,11 +83,12 @@ static pith_status check_range(const char *name, int64_t value, int64_t min, int
 static pith_status complete_options(pith_open_options *o, pith_error *err) {
     if (!o->optimization) o->optimization = 3;
     if (o->optimization < PITH_OPTIMIZATION_NONE || o->optimization > 3)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "optimization %d is not between 0 and 3",
+        return pith__fail(err, PITH_ERR_ARGUMENT, "optimization is %d; it must be from -1 to 3",
                           o->optimization);
     if (o->flags & PITH_OPEN_INNER && o->optimization > 0)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "inner values are those of the graph as written: optimization 0");
+                          "PITH_OPEN_INNER needs the graph as it is written: optimization "
+                          "PITH_OPTIMIZATION_NONE");
     if (o->precision < PITH_PRECISION_AUTO || o->precision > PITH_PRECISION_BF16)
         return pith__fail(err, PITH_ERR_ARGUMENT, "precision %d is unknown", o->precision);
     if (o->precision > PITH_PRECISION_F32 && o->optimization < 2)

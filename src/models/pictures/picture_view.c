@@ -79,8 +79,7 @@ static pith_status picture_choose(pith__picture_view *v, const pith_model *m, bo
         if (found && !v->facts.pooled) return PITH_OK;
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the model has no output last_hidden_state with rows of patches to pool; "
-                          "leave the pooling "
-                          "to the model");
+                          "leave pooling to the model");
     }
     for (size_t i = 0; i < sizeof picture_outputs / sizeof *picture_outputs && !found; i++)
         PITH_TRY(

@@ -296,7 +296,7 @@ static void test_mistakes(void **state) {
     pith_session *session;
     assert_int_equal(pith_session_create(&session, model, NULL), PITH_OK);
     says(session, (const char *[]){ "h6", "h7" }, 2, "the model has no output 'h7'; it has 'h3'");
-    says(session, (const char *[]){ "h6", "h6" }, 2, "output 'h6' is asked for twice");
+    says(session, (const char *[]){ "h6", "h6" }, 2, "output_names: 'h6' is there twice");
     says(session, (const char *[]){ "h3" }, 0, "output_names names no output");
     says(session, NULL, 1, "output_names names no output");
     says(session, (const char *[]){ "h3", "h6", "h9", "h12", "h3" }, 5, "asked for twice");
