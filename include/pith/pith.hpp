@@ -1670,6 +1670,24 @@ inline void register_op(const pith_operator &op) {
     detail::attempt([&](pith_error *err) { return pith_register_op(&op, err); });
 }
 
+/* Operators of single models: o.operators = set.get(), of pith_open_options or
+ * pith_source_options. What the descriptors point to must stay valid as long as models that were
+ * opened with the set; the descriptors and the set itself need not. */
+class OperatorSet {
+  public:
+    explicit OperatorSet(const std::vector<const pith_operator *> &operators) {
+        pith_operator_set *set = nullptr;
+        detail::attempt([&](pith_error *err) {
+            return pith_operator_set_create(&set, operators.data(), operators.size(), nullptr, err);
+        });
+        handle_.reset(set);
+    }
+    const pith_operator_set *get() const noexcept { return handle_.get(); }
+
+  private:
+    detail::Handle<pith_operator_set, pith_operator_set_destroy> handle_;
+};
+
 /* The attributes of a node, for the functions of an operator. Lists are those of the model, not
  * copies. */
 class OpNode {
