@@ -1360,11 +1360,12 @@ class SessionPool {
 /* ---- texts of many callers ---- */
 
 /* Runs texts of any number of callers together (pith/queue.h). Any number of threads may use it. It
- * must end before its model; what waits then is cancelled. */
+ * may outlive its model. What waits when it ends is cancelled. */
 class Queue {
   public:
-    /* Is called once for each request, on a thread of the queue. It must not throw, nor end or
-     * drain the queue. The response is valid during the call. */
+    /* Is called once for each request, on a thread of the queue. It must not throw. It may end the
+     * queue, which then returns at once, and cannot drain it. The response is valid during the
+     * call. */
     using Done = std::function<void(const pith_response &response)>;
 
     explicit Queue(const Model &model,

@@ -17,7 +17,9 @@ struct pith__shared_job {
 struct pith__shared_worker {
     const pith_allocator *allocator;
     pith__shared_fault *fault;
+    pith__shared_alone *alone; /* NULL: a text is not tried again alone */
     void *context;
+    pith__shared_report *report;
     encode_call run; /* of the encoder whose runner the worker has; encoder NULL: none */
     pith__encode_job job;
     encode_worker tokens; /* of texts; it has no runner */
@@ -66,17 +68,22 @@ void pith__shared_close(pith__shared_job *s) {
     pith__memory_free(allocator, s);
 }
 
-int64_t pith__shared_budget(const pith__encoder *e) { return e->chunk_tokens; }
+int64_t pith__shared_budget(const pith__encoder *e, bool pressed) {
+    const bool less = pressed && e->text_inputs.ragged && e->chunk_tokens > PITH_CHUNK_TOKENS_MIN;
+    return less ? PITH_CHUNK_TOKENS_MIN : e->chunk_tokens;
+}
 bool pith__shared_packs(const pith__encoder *e) { return e->text_inputs.ragged; }
 
 /* ---- workers ---- */
 
 pith_status pith__shared_worker_create(pith__shared_worker **worker,
                                        const pith_allocator *allocator, pith__shared_fault *fault,
-                                       void *context, pith_error *err) {
+                                       pith__shared_alone *alone, void *context, pith_error *err) {
     pith__shared_worker *w = pith__memory_alloc(allocator, sizeof *w, 16);
     if (!w) return pith__fail_memory(err, sizeof *w);
-    *w = (pith__shared_worker){ .allocator = allocator, .fault = fault, .context = context };
+    *w = (pith__shared_worker){
+        .allocator = allocator, .fault = fault, .alone = alone, .context = context
+    };
     encode_worker *const parts[] = { &w->tokens, &w->chunk };
     for (int i = 0; i < 2; i++) {
         *parts[i] = (encode_worker){ .tokens = PITH_TOKENS_INIT };
@@ -166,18 +173,40 @@ static void shared_emit_output(pith__shared_worker *w, int output, const float *
     }
 }
 
+/* The rows of these texts become the chunk of the worker's call. They are in the arena of texts,
+ * since a run begins with an empty arena of its own. */
+static pith_status shared_order(pith__shared_worker *w, pith__shared_text *const *texts,
+                                size_t count, pith_error *err) {
+    const pith__row **rows = pith__arena_array(&w->tokens.rows, count, sizeof *rows);
+    if (!rows) return pith__fail_memory(err, count * sizeof *rows);
+    for (size_t i = 0; i < count; i++) rows[i] = shared_row(texts[i]);
+    w->run.ordered = rows;
+    return PITH_OK;
+}
+
+/* Whether the memory of a run of the first `count` rows is there, as far as can be told before it
+ * runs. The prediction may be wrong either way, and other threads may take the memory first: too
+ * large a run is caught by the limit itself. */
+static bool shared_fits(pith__shared_worker *w, size_t count) {
+    encode_call *c = &w->run;
+    const encode_chunk k = { 0, count };
+    pith_error fault = PITH_ERROR_INIT;
+    pith_tensor *inputs;
+    size_t bytes;
+    if (pith__encode_fill_chunk(&inputs, c, &w->chunk, &k, &fault) ||
+        pith__runner_plan_bytes(&w->chunk.runner, &bytes, inputs, c->inner_threads, &fault))
+        return fault.code != PITH_ERR_MEMORY;
+    const size_t has = pith__runner_bytes(&w->chunk.runner);
+    return bytes <= has || bytes - has <= pith__account_room(c->executor.allocator);
+}
+
 static pith_status shared_run_once(pith__shared_worker *w, pith__shared_text *const *texts,
                                    size_t count, pith_error *err) {
     encode_call *c = &w->run;
     const pith_tensor *outputs;
-    const pith__row **rows = NULL;
     int64_t fed = 0, missing;
     const encode_chunk k = { 0, count };
-    /* in the arena of texts, since a run begins with an empty arena of its own */
-    rows = pith__arena_array(&w->tokens.rows, count, sizeof *rows);
-    if (!rows) return pith__fail_memory(err, count * sizeof *rows);
-    for (size_t i = 0; i < count; i++) rows[i] = shared_row(texts[i]);
-    c->ordered = rows;
+    w->report->runs++;
     PITH_TRY(pith__encode_run_rows(&outputs, &fed, c, &w->chunk, &k, err));
     const uint64_t begin = pith__clock_ns();
     pith__encoder *e = c->encoder;
@@ -201,23 +230,54 @@ static void shared_free(pith__shared_worker *w) {
     pith__account_trim(w->run.executor.allocator);
 }
 
-/* A run that fails is run again in halves, until those that cannot be run are alone. */
-static size_t shared_run_all(pith__shared_worker *w, pith__shared_text *const *texts,
-                             size_t count) {
+/* One text, for which there was no memory: again, with what is kept for speed freed; and then while
+ * nothing else runs. */
+static pith_status shared_retry(pith__shared_worker *w, pith__shared_text *const *text,
+                                pith_error *err) {
+    shared_free(w);
+    pith_status status = shared_order(w, text, 1, err);
+    if (!status) status = shared_run_once(w, text, 1, err);
+    if (status != PITH_ERR_MEMORY || !w->alone) return status;
+    shared_free(w);
+    w->alone(w->context, true);
+    shared_free(w); /* what the others have given back */
+    status = shared_order(w, text, 1, err);
+    if (!status) status = shared_run_once(w, text, 1, err);
+    if (status) shared_free(w);
+    w->alone(w->context, false);
+    return status;
+}
+
+/* A run that fails, or is predicted not to fit, is run in halves, until those that cannot be run
+ * are alone. */
+static void shared_run_all(pith__shared_worker *w, pith__shared_text *const *texts, size_t count) {
     pith_error fault = PITH_ERROR_INIT;
-    pith_status status = shared_run_once(w, texts, count, &fault);
-    if (!status) return 1;
-    if (status == PITH_ERR_MEMORY) shared_free(w);
-    if (count > 1)
-        return 1 + shared_run_all(w, texts, count / 2) +
-               shared_run_all(w, texts + count / 2, count - count / 2);
-    if (status == PITH_ERR_MEMORY) {
-        status = shared_run_once(w, texts, 1, &fault);
-        if (!status) return 2;
+    pith__counters *counters = w->run.executor.counters;
+    pith_status status = shared_order(w, texts, count, &fault);
+    const bool fits =
+        status || count == 1 || !w->run.encoder->parts.predicts || shared_fits(w, count);
+    if (!fits)
+        status = pith__fail(&fault, PITH_ERR_MEMORY, "out of memory");
+    else if (!status)
+        status = shared_run_once(w, texts, count, &fault);
+    if (!status) return;
+    if (count > 1) {
+        if (status == PITH_ERR_MEMORY) {
+            shared_free(w);
+            w->report->smaller++;
+            pith__count(counters,
+                        fits ? PITH_COUNT_batches_retried_smaller
+                             : PITH_COUNT_batches_predicted_smaller,
+                        1);
+        }
+        shared_run_all(w, texts, count / 2);
+        shared_run_all(w, texts + count / 2, count - count / 2);
+        return;
     }
+    if (status == PITH_ERR_MEMORY) status = shared_retry(w, texts, &fault);
+    if (!status) return;
     pith__fail_at(&fault, status, "text %zu: ", texts[0]->text);
     shared_fail(w, texts[0], &fault);
-    return 1;
 }
 
 /* The worker's runner becomes one of this encoder. */
@@ -251,10 +311,12 @@ static bool shared_is_left(pith__shared_worker *w, pith__shared_text *t) {
     return false;
 }
 
-size_t pith__shared_run(pith__shared_worker *w, pith__shared_text *texts, size_t count,
-                        int64_t budget, int threads) {
-    size_t runs = 0, left = 0;
-    if (!count) return 0;
+void pith__shared_run(pith__shared_report *report, pith__shared_worker *w, pith__shared_text *texts,
+                      size_t count, int64_t budget, int threads) {
+    size_t left = 0;
+    *report = (pith__shared_report){ 0, 0 };
+    w->report = report;
+    if (!count) return;
     pith__encoder *e = texts[0].job->call.encoder;
     pith__counters *counters = e->parts.executor.counters;
     shared_take_encoder(w, e);
@@ -281,11 +343,22 @@ size_t pith__shared_run(pith__shared_worker *w, pith__shared_text *texts, size_t
             if (!e->text_inputs.ragged || sum + order[first + n]->tokens > budget) break;
             sum += order[first + n]->tokens;
         }
-        runs += shared_run_all(w, order + first, n);
+        shared_run_all(w, order + first, n);
     }
     pith__count(counters, PITH_COUNT_texts, count);
     pith__count(counters, PITH_COUNT_tokens, tokens);
     pith__count(counters, PITH_COUNT_truncated, truncated);
     if (e->parts.busy) pith__busy_end(e->parts.busy, counters);
-    return runs;
+}
+
+bool pith__shared_pressed(const pith__encoder *e) {
+    char why[200];
+    if (!e->parts.gauge || !pith__memory_gauge_short(e->parts.gauge, why, sizeof why)) return false;
+    const encode_call call = { .encoder = (pith__encoder *)(uintptr_t)e,
+                               .executor = e->parts.executor };
+    pith__encode_trim(&call);
+    pith__count(e->parts.executor.counters, PITH_COUNT_pressure_cleanups, 1);
+    pith__log_write(e->parts.executor.log, PITH_LOG_INFO,
+                    "%s; kept buffers are freed, and batches made small", why);
+    return true;
 }
