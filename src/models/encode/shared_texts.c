@@ -137,11 +137,46 @@ static void shared_fail(pith__shared_worker *w, pith__shared_text *t, const pith
     shared_emit_none(w, t, NULL);
 }
 
+/* ---- memory ---- */
+
+/* What keeps memory for speed is freed. */
+static void shared_free(pith__shared_worker *w, const encode_call *c) {
+    pith__encode_trim(c);
+    pith__runner_destroy(&w->chunk.runner);
+    pith__arena_free(&w->chunk.chunk);
+    pith__account_trim(c->executor.allocator);
+}
+
+typedef pith_status shared_try(pith__shared_worker *w, pith__shared_text *text, pith_error *err);
+
+/* What one text was refused memory for is tried again, with all freed that is kept for speed; and
+ * then once more while nothing else runs. */
+static pith_status shared_insist(pith__shared_worker *w, shared_try *try, pith__shared_text *text,
+                                 pith_error *err) {
+    const encode_call *c = &text->job->call;
+    shared_free(w, c);
+    pith_status status = try(w, text, err);
+    if (status != PITH_ERR_MEMORY || !w->alone) return status;
+    shared_free(w, c);
+    w->alone(w->context, true);
+    shared_free(w, c); /* what the others have given back */
+    status = try(w, text, err);
+    if (status) shared_free(w, c);
+    w->alone(w->context, false);
+    return status;
+}
+
+static pith_status shared_tokenise(pith__shared_worker *w, pith__shared_text *t, pith_error *err) {
+    return pith__encode_text_row(&t->job->call, &w->tokens, t->text, err);
+}
+
 void pith__shared_tokenise(pith__shared_worker *w, pith__shared_text *t) {
     encode_call *c = &t->job->call;
     pith_error fault = PITH_ERROR_INIT;
     const uint64_t begin = pith__clock_ns();
-    if (pith__encode_text_row(c, &w->tokens, t->text, &fault)) {
+    pith_status status = shared_tokenise(w, t, &fault);
+    if (status == PITH_ERR_MEMORY) status = shared_insist(w, shared_tokenise, t, &fault);
+    if (status) {
         shared_fail(w, t, &fault);
     } else {
         t->tokens = (uint32_t)c->rows[t->text].count;
@@ -152,10 +187,23 @@ void pith__shared_tokenise(pith__shared_worker *w, pith__shared_text *t) {
 
 /* ---- runs ---- */
 
+/* A head has failed with a text: the text is bad, or there was no memory for its rows. Of several
+ * texts such a one is run again by itself. */
+static pith_status shared_emit_failed(pith__shared_worker *w, pith__shared_text *t, bool alone,
+                                      const pith_error *fault, pith_error *err) {
+    if (fault->code != PITH_ERR_MEMORY) {
+        shared_fail(w, t, fault);
+        return PITH_OK;
+    }
+    t->again = true;
+    return alone ? pith__fail(err, PITH_ERR_MEMORY, "out of memory for its results") : PITH_OK;
+}
+
 /* Hands an output to the heads that read it. The rows of a text begin where those of the one before
  * it end, whether a head takes them or not. */
-static void shared_emit_output(pith__shared_worker *w, int output, const float *all,
-                               int64_t missing, pith__shared_text *const *texts, size_t count) {
+static pith_status shared_emit_output(pith__shared_worker *w, int output, const float *all,
+                                      int64_t missing, pith__shared_text *const *texts,
+                                      size_t count, pith_error *err) {
     const pith__head_model *model = &w->run.encoder->models[output];
     for (size_t i = 0; i < count; i++) {
         pith__shared_text *t = texts[i];
@@ -164,13 +212,14 @@ static void shared_emit_output(pith__shared_worker *w, int output, const float *
         for (size_t use = 0; use < c->use_count; use++) {
             const float *x = all;
             pith_error fault = PITH_ERROR_INIT;
-            if (c->uses[use].output != output || t->status) continue;
+            if (c->uses[use].output != output || t->status || t->again) continue;
             if (pith__encode_emit_row(&x, c, use, t->text, row, missing, &w->chunk.chunk, &fault))
-                shared_fail(w, t, &fault);
+                PITH_TRY(shared_emit_failed(w, t, count == 1, &fault, err));
         }
         const int64_t skipped = missing < row->count ? missing : row->count;
         all += (model->pooled ? 1 : row->count - skipped) * model->width;
     }
+    return PITH_OK;
 }
 
 /* The rows of these texts become the chunk of the worker's call. They are in the arena of texts,
@@ -206,6 +255,7 @@ static pith_status shared_run_once(pith__shared_worker *w, pith__shared_text *co
     const pith_tensor *outputs;
     int64_t fed = 0, missing;
     const encode_chunk k = { 0, count };
+    for (size_t i = 0; i < count; i++) texts[i]->again = false;
     w->report->runs++;
     PITH_TRY(pith__encode_run_rows(&outputs, &fed, c, &w->chunk, &k, err));
     const uint64_t begin = pith__clock_ns();
@@ -216,36 +266,16 @@ static pith_status shared_run_once(pith__shared_worker *w, pith__shared_text *co
         PITH_TRY(pith__encode_output_rows(&x, &missing, &outputs[e->outputs[output]],
                                           model->pooled ? (int64_t)count : fed, model,
                                           e->text_inputs.ragged, &w->chunk.chunk, err));
-        shared_emit_output(w, output, x, missing, texts, count);
+        PITH_TRY(shared_emit_output(w, output, x, missing, texts, count, err));
     }
     pith__count(c->executor.counters, PITH_COUNT_head_ns, pith__clock_ns() - begin);
     return PITH_OK;
 }
 
-/* What keeps memory for speed is freed before the run is tried in halves. */
-static void shared_free(pith__shared_worker *w) {
-    pith__encode_trim(&w->run);
-    pith__runner_destroy(&w->chunk.runner);
-    pith__arena_free(&w->chunk.chunk);
-    pith__account_trim(w->run.executor.allocator);
-}
-
-/* One text, for which there was no memory: again, with what is kept for speed freed; and then while
- * nothing else runs. */
-static pith_status shared_retry(pith__shared_worker *w, pith__shared_text *const *text,
-                                pith_error *err) {
-    shared_free(w);
-    pith_status status = shared_order(w, text, 1, err);
-    if (!status) status = shared_run_once(w, text, 1, err);
-    if (status != PITH_ERR_MEMORY || !w->alone) return status;
-    shared_free(w);
-    w->alone(w->context, true);
-    shared_free(w); /* what the others have given back */
-    status = shared_order(w, text, 1, err);
-    if (!status) status = shared_run_once(w, text, 1, err);
-    if (status) shared_free(w);
-    w->alone(w->context, false);
-    return status;
+static pith_status shared_run_alone(pith__shared_worker *w, pith__shared_text *text,
+                                    pith_error *err) {
+    PITH_TRY(shared_order(w, &text, 1, err));
+    return shared_run_once(w, &text, 1, err);
 }
 
 /* A run that fails, or is predicted not to fit, is run in halves, until those that cannot be run
@@ -260,10 +290,14 @@ static void shared_run_all(pith__shared_worker *w, pith__shared_text *const *tex
         status = pith__fail(&fault, PITH_ERR_MEMORY, "out of memory");
     else if (!status)
         status = shared_run_once(w, texts, count, &fault);
-    if (!status) return;
+    if (!status) {
+        for (size_t i = 0; i < count; i++)
+            if (texts[i]->again) shared_run_all(w, texts + i, 1);
+        return;
+    }
     if (count > 1) {
         if (status == PITH_ERR_MEMORY) {
-            shared_free(w);
+            shared_free(w, &w->run);
             w->report->smaller++;
             pith__count(counters,
                         fits ? PITH_COUNT_batches_retried_smaller
@@ -274,7 +308,7 @@ static void shared_run_all(pith__shared_worker *w, pith__shared_text *const *tex
         shared_run_all(w, texts + count / 2, count - count / 2);
         return;
     }
-    if (status == PITH_ERR_MEMORY) status = shared_retry(w, texts, &fault);
+    if (status == PITH_ERR_MEMORY) status = shared_insist(w, shared_run_alone, texts[0], &fault);
     if (!status) return;
     pith__fail_at(&fault, status, "text %zu: ", texts[0]->text);
     shared_fail(w, texts[0], &fault);

@@ -31,6 +31,7 @@ typedef struct pith__shared_text {
     pith_status status; /* PITH_OK, or how it failed */
     uint32_t tokens;    /* set by pith__shared_tokenise */
     bool truncated;
+    bool again; /* there was no memory for its rows, so that it is run once more */
 } pith__shared_text;
 
 /* Is told of a text that fails, before its status is set. */

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "models/model.h"
 #include "support/encode_test.h"
 #include "support/failing_alloc.h"
 #include "support/score_test.h"
@@ -360,6 +361,13 @@ static void test_short_behind_bulk(void **state) {
     pith_queue_destroy(h.queue);
 }
 
+static void open_gate(answer *gate) {
+    pthread_mutex_lock(&gate->lock);
+    gate->holds = false;
+    pthread_cond_broadcast(&gate->here);
+    pthread_mutex_unlock(&gate->lock);
+}
+
 static void test_full(void **state) {
     (void)state;
     pith_queue_options o = PITH_QUEUE_OPTIONS_INIT;
@@ -369,6 +377,7 @@ static void test_full(void **state) {
     o.call.threads = 1;
     o.max_requests = 2;
     o.max_bytes = 20000;
+    o.key_percent = 100;
     assert_int_equal(pith_queue_create(&queue, model, &o, NULL), PITH_OK);
     gate.holds = true;
     pith_request r = ask(&gate, texts, 0);
@@ -379,13 +388,475 @@ static void test_full(void **state) {
     assert_int_equal(pith_queue_submit(NULL, queue, &r, &err), PITH_ERR_BUSY);
     assert_non_null(strstr(err.message, "bytes of requests, and may hold 20000"));
     assert_int_equal(report(queue).refused, 1);
-    pthread_mutex_lock(&gate.lock);
-    gate.holds = false;
-    pthread_cond_broadcast(&gate.here);
-    pthread_mutex_unlock(&gate.lock);
+    open_gate(&gate);
     wait_for(&a, 1);
     assert_int_equal(a.status, PITH_OK);
     pith_queue_destroy(queue);
+}
+
+/* A key that floods the queue takes its share and no more: another one comes in, and is answered
+ * with the first chunks. Nothing of what is refused is lost or left behind. */
+static void test_flood(void **state) {
+    (void)state;
+    enum { REQUESTS = 64 };
+    pith_queue_options o = PITH_QUEUE_OPTIONS_INIT;
+    answer gate = ANSWER_INIT, flood = ANSWER_INIT;
+    chunks other = { .a = ANSWER_INIT };
+    pith_error err = PITH_ERROR_INIT;
+    pith_queue *queue;
+    int taken = 0;
+    o.call.threads = 1;
+    o.max_requests = REQUESTS;
+    assert_int_equal(pith_queue_create(&queue, model, &o, NULL), PITH_OK);
+    gate.holds = true;
+    pith_request r = ask(&gate, texts, 0);
+    assert_int_equal(pith_queue_submit(NULL, queue, &r, NULL), PITH_OK);
+    while (report(queue).held_requests) sched_yield();
+    r = ask(&flood, texts, 1);
+    r.key = 7;
+    for (int i = 0; i < 2 * REQUESTS; i++) {
+        const pith_status status = pith_queue_submit(NULL, queue, &r, &err);
+        taken += status == PITH_OK;
+        if (status) assert_int_equal(status, PITH_ERR_BUSY);
+    }
+    assert_int_equal(taken, REQUESTS / 2);
+    assert_string_equal(err.message, "the key has its share of the queue: 32 of 64 requests");
+    other.queue = queue;
+    r = ask(&other.a, texts + 1, 1);
+    r.key = 8;
+    r.done = count_chunks;
+    r.user = &other;
+    assert_int_equal(pith_queue_submit(NULL, queue, &r, NULL), PITH_OK);
+    pith_queue_statistics n = report(queue);
+    assert_int_equal(n.refused, 2 * REQUESTS - taken);
+    assert_int_equal(n.refused_key, n.refused);
+    assert_int_equal(n.held_requests, taken + 1);
+    open_gate(&gate);
+    wait_for(&other.a, 1);
+    assert_int_equal(other.a.status, PITH_OK);
+    assert_in_range(other.at, 1, 2);
+    assert_int_equal(pith_queue_drain(queue, NULL, NULL), PITH_OK);
+    assert_int_equal(flood.calls, taken);
+    n = report(queue);
+    assert_int_equal(n.requests, taken + 2);
+    assert_int_equal(n.held_bytes, 0);
+    pith_queue_destroy(queue);
+}
+
+/* What takes more than a key may ever hold is told at once, whatever the queue holds. */
+static void test_too_large(void **state) {
+    (void)state;
+    pith_queue_options o = PITH_QUEUE_OPTIONS_INIT;
+    pith_encode_options encode = PITH_ENCODE_OPTIONS_INIT;
+    pith_error err = PITH_ERROR_INIT;
+    answer a = ANSWER_INIT;
+    pith_queue *queue;
+    char long_text[30000];
+    memset(long_text, 'w', sizeof long_text);
+    const pith_str text = { long_text, sizeof long_text };
+    o.call.threads = 1;
+    o.max_bytes = 80000;
+    assert_int_equal(pith_queue_create(&queue, model, &o, NULL), PITH_OK);
+    pith_request r = ask(&a, &text, 1);
+    assert_int_equal(pith_queue_submit(NULL, queue, &r, &err), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "one key may hold 50 % of 80000"));
+    /* results count, too: vectors of tokens are larger than the texts */
+    pith_str many[64];
+    for (size_t i = 0; i < 64; i++) many[i] = texts[4];
+    r = ask(&a, many, 64);
+    assert_int_equal(pith_queue_submit(NULL, queue, &r, NULL), PITH_OK);
+    wait_for(&a, 1);
+    encode.what = 15;
+    r.encode = &encode;
+    assert_int_equal(pith_queue_submit(NULL, queue, &r, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(report(queue).too_large, 2);
+    assert_int_equal(report(queue).refused, 0);
+    assert_int_equal(a.calls, 1);
+    o.key_percent = 101;
+    pith_queue *none = NULL;
+    assert_int_equal(pith_queue_create(&none, model, &o, NULL), PITH_ERR_ARGUMENT);
+    pith_queue_destroy(queue);
+}
+
+/* ---- a thousand callers ---- */
+
+enum { THOUSAND = 1000, SUBMITTERS = 8 };
+
+typedef struct submitter {
+    pthread_t thread;
+    pith_queue *queue;
+    answer *answers; /* [THOUSAND / SUBMITTERS] */
+    int number;
+    pith_status status;
+} submitter;
+
+static void *submit_many(void *user) {
+    submitter *s = user;
+    for (int i = 0; i < THOUSAND / SUBMITTERS && !s->status; i++) {
+        pith_request r = ask(&s->answers[i], texts, 1);
+        r.key = (uint64_t)(s->number * THOUSAND + i);
+        s->status = pith_queue_submit(NULL, s->queue, &r, NULL);
+    }
+    return NULL;
+}
+
+/* One short text of each of 1,000 callers: few chunks, and the bits of the text alone. */
+static void test_thousand_callers(void **state) {
+    (void)state;
+    static answer answers[THOUSAND];
+    static const size_t first = 0;
+    submitter all[SUBMITTERS];
+    held h;
+    hold(&h);
+    for (int i = 0; i < THOUSAND; i++) {
+        answers[i] = (answer)ANSWER_INIT;
+        answers[i].what = PITH_ENCODE_DENSE;
+        answers[i].which = &first;
+    }
+    for (int i = 0; i < SUBMITTERS; i++) {
+        all[i] = (submitter){ .queue = h.queue,
+                              .answers = answers + i * (THOUSAND / SUBMITTERS),
+                              .number = i };
+        assert_int_equal(pthread_create(&all[i].thread, NULL, submit_many, &all[i]), 0);
+    }
+    for (int i = 0; i < SUBMITTERS; i++) {
+        pthread_join(all[i].thread, NULL);
+        assert_int_equal(all[i].status, PITH_OK);
+    }
+    assert_int_equal(report(h.queue).waiting_requests, THOUSAND);
+    let_go(&h);
+    assert_int_equal(pith_queue_drain(h.queue, NULL, NULL), PITH_OK);
+    for (int i = 0; i < THOUSAND; i++) {
+        assert_int_equal(answers[i].calls, 1);
+        if (answers[i].status || answers[i].failed || *answers[i].message)
+            fail_msg("caller %d: %s", i, answers[i].message);
+    }
+    const pith_queue_statistics n = report(h.queue);
+    assert_int_equal(n.texts, THOUSAND);
+    assert_in_range(n.chunks, 1, THOUSAND / 16);
+    pith_queue_destroy(h.queue);
+}
+
+/* Requests that are cancelled, expire or fail cost those beside them no run and no result. */
+static void test_bad_ones_cost_nothing(void **state) {
+    (void)state;
+    enum { REQUESTS = 64 };
+    static answer answers[REQUESTS];
+    static const size_t first = 0;
+    const pith_str bad = { "w20 \xff", 5 };
+    uint64_t chunks_alone = 0;
+    for (int mixed = 0; mixed < 2; mixed++) {
+        held h;
+        uint64_t tickets[REQUESTS];
+        hold(&h);
+        for (int i = 0; i < REQUESTS; i++) {
+            const int kind = i % 4; /* good, cancelled, expired, failed */
+            answers[i] = (answer)ANSWER_INIT;
+            answers[i].what = PITH_ENCODE_DENSE;
+            answers[i].which = &first;
+            if (kind && !mixed) continue;
+            pith_request r = ask(&answers[i], kind == 3 ? &bad : texts, 1);
+            if (kind == 2) r.deadline_ns = pith_clock_now();
+            r.key = (uint64_t)i % 5;
+            assert_int_equal(pith_queue_submit(&tickets[i], h.queue, &r, NULL), PITH_OK);
+        }
+        for (int i = 1; i < REQUESTS && mixed; i += 4)
+            assert_int_equal(pith_queue_cancel(h.queue, tickets[i], NULL), PITH_OK);
+        let_go(&h);
+        assert_int_equal(pith_queue_drain(h.queue, NULL, NULL), PITH_OK);
+        const pith_queue_statistics n = report(h.queue);
+        for (int i = 0; i < REQUESTS; i += 4) {
+            assert_int_equal(answers[i].calls, 1);
+            if (answers[i].status || answers[i].failed || *answers[i].message)
+                fail_msg("request %d: %s", i, answers[i].message);
+        }
+        if (!mixed) {
+            chunks_alone = n.chunks;
+        } else {
+            assert_in_range(n.chunks, 1, chunks_alone + 1);
+            assert_int_equal(n.cancelled, REQUESTS / 4);
+            assert_int_equal(n.expired, REQUESTS / 4);
+            assert_int_equal(n.failed_texts, REQUESTS / 4);
+            assert_int_equal(n.texts, REQUESTS / 2); /* those that failed were tried */
+            for (int i = 3; i < REQUESTS; i += 4) assert_int_equal(answers[i].failed, 1);
+        }
+        pith_queue_destroy(h.queue);
+    }
+}
+
+/* ---- ends while requests run ---- */
+
+/* Submits until the queue takes no more. */
+static void *submit_on(void *user) {
+    submitter *s = user;
+    do {
+        const pith_request r = ask(&s->answers[0], texts + s->number % ENCODE_TEXTS, 1);
+        s->status = pith_queue_submit(NULL, s->queue, &r, NULL);
+        if (!s->status) s->number++;
+    } while (!s->status && s->number < 20000);
+    return NULL;
+}
+
+static void test_drain_while_requests_come(void **state) {
+    (void)state;
+    submitter all[4];
+    answer answers[4];
+    pith_queue *queue = make(model, 2, 0);
+    for (int i = 0; i < 4; i++) {
+        answers[i] = (answer)ANSWER_INIT;
+        all[i] = (submitter){ .queue = queue, .answers = &answers[i] };
+        assert_int_equal(pthread_create(&all[i].thread, NULL, submit_on, &all[i]), 0);
+    }
+    while (report(queue).requests < 50) sched_yield();
+    assert_int_equal(pith_queue_drain(queue, NULL, NULL), PITH_OK);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(all[i].thread, NULL);
+        assert_true(all[i].status == PITH_ERR_BUSY || all[i].number == 20000);
+        assert_int_equal(answers[i].calls, all[i].number);
+        assert_int_equal(answers[i].status, PITH_OK);
+    }
+    pith_queue_destroy(queue);
+}
+
+/* Each is answered once, with its result or as cancelled. */
+static void test_destroy_while_requests_run(void **state) {
+    (void)state;
+    for (int round = 0; round < 10; round++) {
+        static answer answers[100];
+        pith_queue *queue = make(model, 1 + round % 3, 0);
+        for (int i = 0; i < 100; i++) {
+            answers[i] = (answer)ANSWER_INIT;
+            const pith_request r = ask(&answers[i], texts, ENCODE_TEXTS);
+            assert_int_equal(pith_queue_submit(NULL, queue, &r, NULL), PITH_OK);
+        }
+        if (round % 2) wait_for(&answers[0], 1);
+        pith_queue_destroy(queue);
+        for (int i = 0; i < 100; i++) {
+            assert_int_equal(answers[i].calls, 1);
+            assert_true(answers[i].status == PITH_OK || answers[i].status == PITH_ERR_CANCELLED);
+        }
+    }
+}
+
+/* ---- callbacks that use the queue ---- */
+
+typedef struct chain {
+    answer a;
+    pith_queue *queue;
+    int left;
+    pith_status submitted, drained;
+    uint64_t own;
+    pith_status cancelled;
+    bool ends; /* the last one ends the queue */
+} chain;
+
+static void go_on(void *user, const pith_response *response) {
+    chain *c = user;
+    pith_error err = PITH_ERROR_INIT;
+    c->drained = pith_queue_drain(c->queue, NULL, &err);
+    c->cancelled = pith_queue_cancel(c->queue, response->ticket, NULL);
+    if (c->left) {
+        c->left--;
+        pith_request r = ask(&c->a, texts, 1);
+        r.done = go_on;
+        r.user = c;
+        c->submitted = pith_queue_submit(NULL, c->queue, &r, NULL);
+        if (!c->submitted) return;
+    } else if (c->ends) {
+        pith_queue_destroy(c->queue);
+    }
+    take_answer(&c->a, response);
+}
+
+/* A callback's request has left, so the next one finds room in a queue of one; draining in it is
+ * refused and ends nothing. */
+static void test_callbacks_submit(void **state) {
+    (void)state;
+    pith_queue_options o = PITH_QUEUE_OPTIONS_INIT;
+    chain c = { .a = ANSWER_INIT, .left = 50 };
+    o.max_requests = 1;
+    assert_int_equal(pith_queue_create(&c.queue, model, &o, NULL), PITH_OK);
+    pith_request r = ask(&c.a, texts, 1);
+    r.done = go_on;
+    r.user = &c;
+    assert_int_equal(pith_queue_submit(NULL, c.queue, &r, NULL), PITH_OK);
+    wait_for(&c.a, 1);
+    assert_int_equal(c.left, 0);
+    assert_int_equal(c.submitted, PITH_OK);
+    assert_int_equal(c.drained, PITH_ERR_BUSY);
+    assert_int_equal(c.cancelled, PITH_ERR_NOT_FOUND);
+    assert_int_equal(pith_queue_drain(c.queue, NULL, NULL), PITH_OK);
+    assert_int_equal(report(c.queue).requests, 51);
+    pith_queue_destroy(c.queue);
+}
+
+/* A queue that is destroyed in a callback answers what waits, and is then freed with its reference
+ * to the model, by its own threads. */
+static void test_callback_destroys(void **state) {
+    (void)state;
+    for (int32_t threads = 1; threads <= 3; threads++) {
+        counter c = { 0 };
+        const pith_allocator allocator = { count_alloc, count_free, &c };
+        pith_open_options open = PITH_OPEN_OPTIONS_INIT;
+        pith_queue_options o = PITH_QUEUE_OPTIONS_INIT;
+        chain end = { .a = ANSWER_INIT, .left = 3, .ends = true };
+        static answer others[20];
+        pith_model *m;
+        open.call.allocator = o.call.allocator = &allocator;
+        o.call.threads = threads;
+        assert_int_equal(pith_model_open(&m, DIR, &open, NULL), PITH_OK);
+        assert_int_equal(pith_queue_create(&end.queue, m, &o, NULL), PITH_OK);
+        pith_model_close(m); /* the queue has its own reference */
+        for (int i = 0; i < 20; i++) {
+            others[i] = (answer)ANSWER_INIT;
+            const pith_request r = ask(&others[i], texts, ENCODE_TEXTS);
+            assert_int_equal(pith_queue_submit(NULL, end.queue, &r, NULL), PITH_OK);
+        }
+        pith_request r = ask(&end.a, texts, 1);
+        r.done = go_on;
+        r.user = &end;
+        r.priority = 1;
+        assert_int_equal(pith_queue_submit(NULL, end.queue, &r, NULL), PITH_OK);
+        wait_for(&end.a, 1);
+        for (int i = 0; i < 20; i++) {
+            wait_for(&others[i], 1);
+            assert_true(others[i].status == PITH_OK || others[i].status == PITH_ERR_CANCELLED);
+        }
+        while (c.live) sched_yield();
+    }
+}
+
+static void test_model_is_closed_first(void **state) {
+    (void)state;
+    static const size_t which[ENCODE_TEXTS] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    pith_model *m = encode_open(DIR);
+    pith_queue *queue = make(m, 2, 0);
+    answer a = ANSWER_INIT;
+    pith_model_close(m);
+    a.what = PITH_ENCODE_DENSE;
+    a.which = which;
+    const pith_request r = ask(&a, texts, ENCODE_TEXTS);
+    assert_int_equal(pith_queue_submit(NULL, queue, &r, NULL), PITH_OK);
+    wait_for(&a, 1);
+    assert_int_equal(a.status, PITH_OK);
+    assert_string_equal(a.message, "");
+    pith_queue_destroy(queue);
+}
+
+/* ---- the model's memory limit ---- */
+
+/* The limit is set behind the opening, which may need more than the calls. */
+static pith_model *open_tight(void) {
+    pith_open_options o = PITH_OPEN_OPTIONS_INIT;
+    pith_model *m = NULL;
+    o.memory_limit = (size_t)1 << 40;
+    assert_int_equal(pith_model_open(&m, DIR, &o, NULL), PITH_OK);
+    return m;
+}
+
+static void set_limit(pith_model *m, size_t limit) {
+    pith_model_trim(m);
+    m->account.limit = limit;
+}
+
+enum { BULK_TEXTS = 400 };
+
+/* The peak of a request of many texts in chunks of so many tokens. */
+static size_t bulk_peak(pith_model *m, int32_t batch_tokens, pith_queue_statistics *n) {
+    static pith_str many[BULK_TEXTS];
+    answer a = ANSWER_INIT;
+    size_t peak;
+    pith_queue *queue = make(m, 1, batch_tokens);
+    for (size_t i = 0; i < BULK_TEXTS; i++) many[i] = texts[4];
+    atomic_store(&m->account.peak, 0);
+    const pith_request r = ask(&a, many, BULK_TEXTS);
+    assert_int_equal(pith_queue_submit(NULL, queue, &r, NULL), PITH_OK);
+    wait_for(&a, 1);
+    if (a.status || a.failed) fail_msg("%d, %zu: %s", a.status, a.failed, a.message);
+    *n = report(queue);
+    pith_queue_destroy(queue);
+    pith_model_bytes(m, &peak);
+    return peak;
+}
+
+/* A chunk that does not fit is run in smaller ones, and all texts have results. */
+static void test_chunks_fit(void **state) {
+    (void)state;
+    pith_model *m = open_tight();
+    pith_queue_statistics n;
+    const size_t small = bulk_peak(m, 1, &n), large = bulk_peak(m, 1 << 20, &n);
+    assert_int_equal(n.smaller_chunks, 0);
+    assert_true(large > small);
+    const size_t limit = small + (large - small) / 3;
+    set_limit(m, limit);
+    assert_true(bulk_peak(m, 1 << 20, &n) <= limit);
+    assert_true(n.smaller_chunks > 0);
+    pith_model_close(m);
+}
+
+enum { ONES = 40 };
+
+/* One request for each of short texts and a long one. Returns how many have no result, and whether
+ * the long one has; SIZE_MAX: some could not be submitted. */
+static size_t run_ones(const pith_model *m, int32_t threads, bool *long_fits) {
+    static answer answers[ONES];
+    static const size_t which[] = { 1, 4 };
+    pith_error err = PITH_ERROR_INIT;
+    pith_queue_options o = PITH_QUEUE_OPTIONS_INIT;
+    pith_queue *queue = NULL;
+    size_t failed = 0;
+    int submitted = 0;
+    o.call.threads = threads;
+    o.batch_tokens = 1;
+    if (pith_queue_create(&queue, m, &o, &err)) return SIZE_MAX;
+    for (; submitted < ONES; submitted++) {
+        const bool is_long = submitted == ONES / 2;
+        answer *a = &answers[submitted];
+        *a = (answer)ANSWER_INIT;
+        a->what = PITH_ENCODE_DENSE;
+        a->which = &which[is_long];
+        const pith_request r = ask(a, &texts[which[is_long]], 1);
+        if (pith_queue_submit(NULL, queue, &r, &err)) break;
+    }
+    pith_queue_drain(queue, NULL, NULL);
+    for (int i = 0; i < submitted; i++) {
+        const answer *a = &answers[i];
+        assert_int_equal(a->calls, 1);
+        if (strstr(a->message, "other bits")) fail_msg("%s", a->message);
+        if (a->status) assert_int_equal(a->status, PITH_ERR_MEMORY);
+        if (a->failed) {
+            assert_int_equal(a->results[0].status, PITH_ERR_MEMORY);
+            if (!strstr(a->message, "the memory limit is")) fail_msg("%s", a->message);
+        }
+        failed += a->status || a->failed;
+        if (i == ONES / 2) *long_fits = !a->status && !a->failed;
+    }
+    pith_queue_destroy(queue);
+    if (submitted < ONES) assert_int_equal(err.code, PITH_ERR_MEMORY);
+    return submitted < ONES ? SIZE_MAX : failed;
+}
+
+/* From the least memory up: a text that does not fit fails alone, and where one thread has room for
+ * each text, three have. */
+static void test_what_never_fits_fails_alone(void **state) {
+    (void)state;
+    pith_model *m = open_tight();
+    int only_long = 0;
+    bool long_fits = false;
+    size_t limit = pith_model_bytes(m, NULL), failed = SIZE_MAX;
+    for (; failed; limit += 2048) {
+        set_limit(m, limit);
+        failed = run_ones(m, 1, &long_fits);
+        if (failed == SIZE_MAX) continue;
+        if (failed && failed < ONES) assert_false(long_fits);
+        only_long += failed == 1;
+    }
+    assert_true(only_long > 0);
+    for (int round = 0; round < 10; round++) {
+        set_limit(m, limit + (64 << 10));
+        assert_int_equal(run_ones(m, 3, &long_fits), 0);
+    }
+    pith_model_close(m);
 }
 
 /* ---- what is refused ---- */
@@ -571,6 +1042,17 @@ int main(void) {
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_short_behind_bulk),
         cmocka_unit_test(test_full),
+        cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_thousand_callers),
+        cmocka_unit_test(test_bad_ones_cost_nothing),
+        cmocka_unit_test(test_drain_while_requests_come),
+        cmocka_unit_test(test_destroy_while_requests_run),
+        cmocka_unit_test(test_callbacks_submit),
+        cmocka_unit_test(test_callback_destroys),
+        cmocka_unit_test(test_model_is_closed_first),
+        cmocka_unit_test(test_chunks_fit),
+        cmocka_unit_test(test_what_never_fits_fails_alone),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_scores),
