@@ -192,7 +192,7 @@ struct pith__graph {
         *operators; /* main graph only: those of a program that nodes may have besides the engine's
                        and the process's (engine/ops/custom/custom.h), set before they are bound;
                        NULL: none */
-    pith__graph *parent;        /* of a subgraph; NULL for the main graph */
+    pith__graph *parent; /* of a subgraph; NULL for the main graph */
     pith__value **inputs, **outputs, **captures;
     size_t input_count, output_count, capture_count;
     bool apart;            /* every axis of an input has a symbol of its own, whatever the file

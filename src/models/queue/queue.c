@@ -161,9 +161,8 @@ void pith__queue_destroy(pith_queue *q) {
 /* Whether a request may come at all. With the lock. */
 static pith_status queue_check(pith_queue *q, uint64_t key, size_t bytes, pith_error *err) {
     bool of_key = false;
-    pith_status status = q->draining
-                             ? pith__fail(err, PITH_ERR_BUSY, "the queue is being drained")
-                             : pith__schedule_check(&q->schedule, key, bytes, &of_key, err);
+    pith_status status = q->draining ? pith__fail(err, PITH_ERR_BUSY, "the queue is being drained")
+                                     : pith__schedule_check(&q->schedule, key, bytes, &of_key, err);
     q->numbers.refused += status == PITH_ERR_BUSY;
     q->numbers.refused_key += of_key;
     q->numbers.too_large += status == PITH_ERR_ARGUMENT;
@@ -238,9 +237,10 @@ pith_status pith__queue_drain(pith_queue *q, const pith_call *call, pith_error *
     pthread_mutex_lock(&q->lock);
     if (queue_is_answering(q)) {
         pthread_mutex_unlock(&q->lock);
-        return pith__fail(err, PITH_ERR_BUSY,
-                          "a callback of the queue cannot wait for its own end; drain it on another "
-                          "thread");
+        return pith__fail(
+            err, PITH_ERR_BUSY,
+            "a callback of the queue cannot wait for its own end; drain it on another "
+            "thread");
     }
     q->draining = true;
     while ((q->schedule.held || q->answering) && !status) {

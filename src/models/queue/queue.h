@@ -62,9 +62,9 @@ struct pith_queue {
     int lonely;                                  /* busy workers that wait until they are alone */
     bool alone;                                  /* one of them is */
     bool draining, ending;
-    int live;              /* workers that have not ended */
-    bool orphan;           /* the last of them frees the queue */
-    uint64_t pressed_till; /* memory is taken to be short until then */
+    int live;               /* workers that have not ended */
+    bool orphan;            /* the last of them frees the queue */
+    uint64_t pressed_till;  /* memory is taken to be short until then */
     double tokens_per_cost; /* of the texts of the last chunks */
     pith_queue_statistics numbers;
     uint64_t chunk; /* number of the last one */

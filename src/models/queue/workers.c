@@ -96,7 +96,8 @@ static size_t worker_take(pith__queue_worker *w, size_t have, int64_t tokens, co
 
 static int64_t worker_budget(const pith_queue *q, uint64_t now) {
     const bool pressed = now < q->pressed_till;
-    const int64_t own = q->batch_tokens, budget = pith__shared_budget(q->model->text.encoder, pressed);
+    const int64_t own = q->batch_tokens,
+                  budget = pith__shared_budget(q->model->text.encoder, pressed);
     return own && !(pressed && budget < own) ? own : budget;
 }
 

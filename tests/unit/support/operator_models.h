@@ -42,7 +42,9 @@ static inline void put(message *m, int field, const void *bytes, size_t size) {
     m->size += size;
 }
 
-static inline void put_text(message *m, int field, const char *text) { put(m, field, text, strlen(text)); }
+static inline void put_text(message *m, int field, const char *text) {
+    put(m, field, text, strlen(text));
+}
 
 static inline void put_float(message *m, int field, float value) {
     put_varint(m, (uint64_t)field << 3 | 5);
@@ -89,7 +91,7 @@ static inline message model_of(const char *op, int dtype, int inputs, const mess
 
 /* Adds an attribute of type kind (1 float, 2 int, 3 string, 7 ints). */
 static inline void put_attribute(message *list, const char *name, int kind, float f, int64_t i,
-                          const char *s) {
+                                 const char *s) {
     message a = { .size = 0 };
     put_text(&a, 1, name);
     if (kind == 1) put_float(&a, 2, f);
@@ -131,7 +133,7 @@ static inline void refused(const message *bytes, pith_status code, const char *s
 
 /* Runs it on 0, 1, 2, … of [2, count / 2]; y must have room for what comes out. */
 static inline pith_status run(const pith_model *model, float *y, int64_t *y_count, int64_t count,
-                       int inputs, pith_error *err) {
+                              int inputs, pith_error *err) {
     static const char *const names[] = { "x", "x2" };
     pith_session *session;
     pith_tensor in[2], out;

@@ -441,7 +441,8 @@ static pith_status custom_set_add(pith_operator_set *set, const pith_operator *g
     PITH_TRY(custom_check_name(domain, name, err));
     for (size_t i = 0; i < set->count; i++)
         if (pith__str_is(domain, set->ops[i].op.domain) && pith__str_is(name, set->ops[i].op.name))
-            return pith__fail(err, PITH_ERR_ARGUMENT, "the list has an operator of this name twice");
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "the list has an operator of this name twice");
     set->count++;
     return PITH_OK;
 }

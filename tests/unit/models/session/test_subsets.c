@@ -622,7 +622,7 @@ static void test_ports(void **state) {
                 { PITH_F32, 0 },
                 { PITH_SEQUENCE, PITH_MAP_I64 },
                 { PITH_I64, 0 } };
-    pith__wire_build types;
+    pith__wire_build types = { .allocator = NULL };
     make(&types, types_text);
     pith_model *model = open_bytes(&types, NULL);
     assert_int_equal(pith_model_input_count(model), 5);

@@ -22,16 +22,11 @@ static pith_status same_infer(pith_op_infer *c) {
         for (int64_t i = 0; i < n; i++) y[i] = factor * x[i];                                      \
         return PITH_OK;                                                                            \
     }                                                                                              \
-    static const pith_operator by_##factor = { PITH_OPERATOR_BEGIN,                                \
-                                               .domain = "example",                                \
-                                               .name = "Mine",                                     \
-                                               .min_inputs = 1,                                    \
-                                               .max_inputs = 1,                                    \
-                                               .max_outputs = 1,                                   \
-                                               .types = "f32",                                     \
-                                               .attributes = "",                                   \
-                                               .infer = same_infer,                                \
-                                               .run = times_##factor };
+    static const pith_operator by_##factor = { PITH_OPERATOR_BEGIN, .domain = "example",           \
+                                               .name = "Mine",      .min_inputs = 1,               \
+                                               .max_inputs = 1,     .max_outputs = 1,              \
+                                               .types = "f32",      .attributes = "",              \
+                                               .infer = same_infer, .run = times_##factor };
 TIMES(2)
 TIMES(3)
 TIMES(5)
@@ -56,10 +51,9 @@ static const char nested_text[] =
          "b = If(c) <then_branch = t () => (float[N] p) { p = example.Mine(a) }, "
          "else_branch = e () => (float[N] q) { q = Neg(a) }>\n"
          "f = example.Mine(one)\n g = example.Mine(k)\n s = Add(b, f)\n y = Mul(s, g) }";
-static const char dense_text[] =
-    HEAD "dense (float[N, 2] x) => (float[N, 2] y)\n"
-         "<float[2, 2] w = {1.0, 2.0, 3.0, 4.0}>\n"
-         "{ a = MatMul(x, w)\n y = example.Mine(a) }";
+static const char dense_text[] = HEAD "dense (float[N, 2] x) => (float[N, 2] y)\n"
+                                      "<float[2, 2] w = {1.0, 2.0, 3.0, 4.0}>\n"
+                                      "{ a = MatMul(x, w)\n y = example.Mine(a) }";
 
 static pith__wire_build nested, dense;
 
@@ -217,7 +211,8 @@ static void *open_and_run(void *user) {
         pith_operator_set_destroy(set);
         pith_model_close(second);
         if (pith_session_create(&session, model, NULL)) return user;
-        const bool good = nested_result(session, round % 2, 2) == nested_wanted(factor, round % 2, 2);
+        const bool good =
+            nested_result(session, round % 2, 2) == nested_wanted(factor, round % 2, 2);
         pith_session_destroy(session);
         pith_model_close(model);
         if (!good) return user;
@@ -229,8 +224,8 @@ static void threads_have_their_own(void **state) {
     (void)state;
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(
-            pthread_create(&threads[i], NULL, open_and_run, (void *)(intptr_t)(i + 3)), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, open_and_run, (void *)(intptr_t)(i + 3)),
+                         0);
     for (int i = 0; i < THREADS; i++) {
         void *bad;
         pthread_join(threads[i], &bad);
@@ -393,8 +388,7 @@ static void a_compiled_model_is_opened_with_them(void **state) {
     pith_session *session;
     assert_int_equal(pith_session_create(&session, model, NULL), PITH_OK);
     pith_model_close(model);
-    for (int c = 0; c < 2; c++)
-        assert_true(nested_result(session, c, 0) == nested_wanted(3, c, 0));
+    for (int c = 0; c < 2; c++) assert_true(nested_result(session, c, 0) == nested_wanted(3, c, 0));
     pith_session_destroy(session);
     free(bytes);
 }
@@ -493,9 +487,9 @@ static void wrong_lists_are_refused(void **state) {
     builtin.name = "Add";
     old.abi = 99;
     nameless.name = NULL;
-    const pith_operator *const twice[] = { &by_2, &other, &by_3 },
-                              *const hole[] = { &by_2, NULL }, *const own[] = { &builtin },
-                              *const stale[] = { &other, &old }, *const bare[] = { &nameless };
+    const pith_operator *const twice[] = { &by_2, &other, &by_3 }, *const hole[] = { &by_2, NULL },
+                               *const own[] = { &builtin }, *const stale[] = { &other, &old },
+                               *const bare[] = { &nameless };
     wrong(NULL, 1, "pith_operator_set_create: the list is NULL");
     wrong(twice, 3, "operator example::Mine: the list has an operator of this name twice");
     wrong(hole, 2, "pith_operator_set_create: the operator is NULL");
