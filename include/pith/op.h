@@ -27,8 +27,9 @@
  *     are opened (pith_open_options.operators) or to a source (pith_source_options.operators): no
  *     other model knows them.
  * However it became known, it is then an operator like Pith's own: nodes are checked against the
- * descriptor, types follow from infer, constants are computed at load, and plans, threads and
- * selective builds treat it as any other. docs/extending.md has a complete example.
+ * descriptor, types follow from infer, constants are computed at load, and plans and threads treat
+ * it as any other. Selective builds do so too, but for sets. docs/extending.md has a complete
+ * example.
  *
  * The life of a node, in this order:
  *   infer     when the model is opened, with what is known by then, and again when the sizes of the

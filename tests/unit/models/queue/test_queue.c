@@ -140,7 +140,7 @@ static void test_thousand_callers(void **state) {
     }
     const pith_queue_statistics n = report(h.queue);
     assert_int_equal(n.texts, THOUSAND);
-    assert_in_range(n.chunks, 1, THOUSAND / 16);
+    assert_in_range(n.chunks, 1, THOUSAND / 10);
     pith_queue_destroy(h.queue);
 }
 
