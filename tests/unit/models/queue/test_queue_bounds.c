@@ -168,6 +168,37 @@ static void test_chunks_fit(void **state) {
     pith_model_close(m);
 }
 
+/* While the machine is short of memory, chunks are small and what is kept is freed. */
+static void test_pressure(void **state) {
+    (void)state;
+    char root[] = "/tmp/pith-queue-XXXXXX", path[100], command[100];
+    assert_non_null(mkdtemp(root));
+    snprintf(path, sizeof path, "%s/proc", root);
+    mkdir(path, 0755);
+    for (int is_short = 0; is_short < 2; is_short++) {
+        pith_open_options o = PITH_OPEN_OPTIONS_INIT;
+        pith_queue_statistics n;
+        pith_statistics s = PITH_STATISTICS_INIT;
+        pith_model *m = NULL;
+        o.system_root = root;
+        encode_put(path, "meminfo",
+                   is_short ? "MemTotal: 1000 kB\nMemAvailable: 100 kB\n"
+                            : "MemTotal: 1000 kB\nMemAvailable: 900 kB\n");
+        assert_int_equal(pith_model_open(&m, QUEUE_DIR, &o, NULL), PITH_OK);
+        bulk_peak(m, 4096, &n);
+        assert_int_equal(pith_model_statistics(&s, m, NULL), PITH_OK);
+        assert_int_equal(s.pressure_cleanups > 0, is_short);
+        if (is_short)
+            assert_in_range(s.batch_tokens_most, 1, 128 + 128 / 8);
+        else
+            assert_true(s.batch_tokens_most > 1000);
+        assert_int_equal(n.smaller_chunks, 0);
+        pith_model_close(m);
+    }
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    assert_int_equal(system(command), 0);
+}
+
 enum { ONES = 40 };
 
 /* Submits a long text and then short ones, each by itself. Returns how many were accepted. */
@@ -251,6 +282,7 @@ int main(void) {
         cmocka_unit_test(test_flood),
         cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_chunks_fit),
+        cmocka_unit_test(test_pressure),
         cmocka_unit_test(test_what_never_fits_fails_alone),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
