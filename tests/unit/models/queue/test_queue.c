@@ -329,9 +329,10 @@ static void test_scores(void **state) {
 
 /* ---- no memory ---- */
 
-/* The n-th allocation fails, of the queue's allocator and of the model's: a request is refused, or
+/* The n-th allocation fails, of the queue's allocator and of the model's, also of one with a memory
+ * limit, where what is refused is tried again while nothing else runs: a request is refused, or
  * fails, or has the right bits; nothing leaks. */
-static pith_status work(counter *c, bool models, pith_error *err) {
+static pith_status work(counter *c, int models, pith_error *err) {
     const pith_allocator allocator = { count_alloc, count_free, c };
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
     pith_queue_options o = PITH_QUEUE_OPTIONS_INIT;
@@ -345,6 +346,7 @@ static pith_status work(counter *c, bool models, pith_error *err) {
         c->fail_at = 0;
         open.call.allocator = &allocator;
         open.pool_blocks = -1;
+        if (models > 1) open.memory_limit = (size_t)1 << 40;
         assert_int_equal(pith_model_open(&m, QUEUE_DIR, &open, NULL), PITH_OK);
         c->calls = 0;
         c->fail_at = fail_at;
@@ -376,7 +378,7 @@ static pith_status work(counter *c, bool models, pith_error *err) {
 
 static void test_no_memory(void **state) {
     (void)state;
-    for (int models = 0; models < 2; models++) {
+    for (int models = 0; models < 3; models++) {
         counter c = { 0 };
         if (work(&c, models, NULL)) fail_msg("without failures");
         const long calls = c.calls, step = 1 + calls / 400;
