@@ -75,13 +75,15 @@ PITH_API void pith_set_spin(int32_t microseconds);
 
 /* Ends the library's threads, which are gone when it returns; they are created again when a call
  * needs them. Call it before a fork, before the library is unloaded, or where idle threads are not
- * wanted. In a build without threads it does nothing. Error: PITH_ERR_BUSY if a call has work on
- * the threads. Thread-safe. */
+ * wanted. Those of a queue (pith/queue.h) end with it only. In a build without threads it does
+ * nothing. Error: PITH_ERR_BUSY if a call has work on the threads; it does not wait for that call.
+ * Thread-safe. */
 PITH_API pith_status pith_stop_threads(pith_error *err);
 
 /* Work that a host's thread pool does: run calls task(context, part) once for each part from 0 to
  * parts - 1, on any threads, in any order, at the same time or one after the other, and returns
- * when all are done. It may run parts on the calling thread. There are as many parts as threads are
+ * when all are done. It may run parts on the calling thread, and must if that is a thread of the
+ * pool and all others may be in calls of the library too. There are as many parts as threads are
  * wanted, at most 512; each takes work until none is left, so a part that begins late finds little
  * to do. Threads need 1 MiB of stack. A part makes no runs of its own. width: the most that may
  * run at the same time. */
@@ -91,8 +93,8 @@ typedef struct pith_executor {
     void *user; /* passed to run */
 } pith_executor;
 
-/* From now on the library creates no threads; what it would give to them goes to this pool. Those
- * that it has sleep; pith_stop_threads ends them. The struct is copied, and what it points to must
+/* From now on the library creates no threads but those of queues (pith/queue.h); what it would give
+ * to them goes to this pool. Those that it has sleep; pith_stop_threads ends them. The struct is copied, and what it points to must
  * live until another one has taken its place. NULL: the library's own threads again. Results keep
  * their bits. A child of fork keeps the pool. In a build without threads it has no effect. Errors:
  * PITH_ERR_ARGUMENT if there is no run; PITH_ERR_BUSY if a call has work on the threads.

@@ -14,6 +14,7 @@ extern "C" {
 
 /* Does not change once it is open; any number of threads may use it at once. */
 typedef struct pith_model pith_model;
+struct pith_operator_set; /* pith/op.h */
 
 enum {
     PITH_OPEN_COPY = 1u << 0,          /* read the files instead of mapping them; other processes
@@ -100,6 +101,10 @@ typedef struct pith_open_options {
                                  an estimate says that it saves time. The results have the same
                                  bits. Their activations share no memory. 0 and 1: one step at a
                                  time. At most 512; more than 1 needs the part `branches` */
+    const struct pith_operator_set *operators; /* operators that this model knows and others do not
+                                    (pith/op.h); the model holds a reference to the set. NULL: none.
+                                    A compiled model is opened with a set that has the operators
+                                    it was compiled with. The runtime "ort" does not know them */
 } pith_open_options;
 
 #define PITH_OPEN_OPTIONS_INIT PITH_OPTIONS_INIT(pith_open_options)

@@ -1360,11 +1360,12 @@ class SessionPool {
 /* ---- texts of many callers ---- */
 
 /* Runs texts of any number of callers together (pith/queue.h). Any number of threads may use it. It
- * must end before its model; what waits then is cancelled. */
+ * may outlive its model. What waits when it ends is cancelled. */
 class Queue {
   public:
-    /* Is called once for each request, on a thread of the queue. It must not throw, nor end or
-     * drain the queue. The response is valid during the call. */
+    /* Is called once for each request, on a thread of the queue. It must not throw. It may end the
+     * queue, which then returns at once, and cannot drain it. The response is valid during the
+     * call. */
     using Done = std::function<void(const pith_response &response)>;
 
     explicit Queue(const Model &model,
@@ -1669,6 +1670,24 @@ class Bm25 {
 inline void register_op(const pith_operator &op) {
     detail::attempt([&](pith_error *err) { return pith_register_op(&op, err); });
 }
+
+/* Operators of single models: o.operators = set.get(), of pith_open_options or
+ * pith_source_options. What the descriptors point to must stay valid as long as models that were
+ * opened with the set; the descriptors and the set itself need not. */
+class OperatorSet {
+  public:
+    explicit OperatorSet(const std::vector<const pith_operator *> &operators) {
+        pith_operator_set *set = nullptr;
+        detail::attempt([&](pith_error *err) {
+            return pith_operator_set_create(&set, operators.data(), operators.size(), nullptr, err);
+        });
+        handle_.reset(set);
+    }
+    const pith_operator_set *get() const noexcept { return handle_.get(); }
+
+  private:
+    detail::Handle<pith_operator_set, pith_operator_set_destroy> handle_;
+};
 
 /* The attributes of a node, for the functions of an operator. Lists are those of the model, not
  * copies. */

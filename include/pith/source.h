@@ -43,6 +43,10 @@ typedef struct pith_source_options {
     const char *route;      /* as in pith_open_options; copied */
     size_t memory_limit;    /* bytes that the source may hold, and that each call on it may hold;
                                0: no limit. Mapped files do not count */
+    const struct pith_operator_set *operators; /* operators that all calls on the source know
+                                    (pith/op.h), models opened from it included unless they are
+                                    given others; the source holds a reference to the set. NULL:
+                                    none */
 } pith_source_options;
 
 #define PITH_SOURCE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_source_options)

@@ -84,7 +84,7 @@ struct pith_model {
     pith__memory_gauge gauge;
     pith_open_options options; /* call.allocator and call.log point to the members above; the rest
                                   of call, stop_after and input_shapes are dropped after
-                                  opening */
+                                  opening; operators are kept, with a reference */
     pith__making making;       /* of graph: the call that opens the model, then nothing, or the call
                                   that holds the lock (pith__model_begin_making) */
     pith__progress *progress;  /* of the call that opens it; NULL: nobody is told */

@@ -188,7 +188,11 @@ struct pith__graph {
                             any */
     const pith__making *making; /* main graph only; lives as long as the graph. NULL: as if all of
                                    it were 0 */
-    pith__graph *parent;        /* of a subgraph; NULL for the main graph */
+    const struct pith_operator_set
+        *operators; /* main graph only: those of a program that nodes may have besides the engine's
+                       and the process's (engine/ops/custom/custom.h), set before they are bound;
+                       NULL: none */
+    pith__graph *parent; /* of a subgraph; NULL for the main graph */
     pith__value **inputs, **outputs, **captures;
     size_t input_count, output_count, capture_count;
     bool apart;            /* every axis of an input has a symbol of its own, whatever the file

@@ -238,6 +238,7 @@ pith_status pith__graph_extract(pith__graph **part, const pith__graph *graph, si
     to->outputs[0]->output_uses++;
     to->log = graph->log;
     to->making = graph->making;
+    to->operators = graph->operators;
     to->producer = graph->producer;
     to->ir_version = graph->ir_version;
     to->compiled = graph->compiled;

@@ -7,7 +7,7 @@
 #include "base/dtype.h"
 #include "engine/ops/custom/custom.h"
 
-const pith__op *pith__op_find(pith_str domain, pith_str name) {
+static const pith__op *op_find_in(const pith_operator_set *set, pith_str domain, pith_str name) {
     if (pith__str_is(domain, "ai.onnx")) domain = PITH_STR("");
     for (size_t i = 0; i < pith__op_table_count; i++) {
         if (pith__str_is(name, pith__op_table[i]->name) &&
@@ -15,7 +15,17 @@ const pith__op *pith__op_find(pith_str domain, pith_str name) {
             return pith__op_table[i];
         }
     }
-    return pith__custom_find(domain, name);
+    return pith__custom_find(set, domain, name);
+}
+
+const pith__op *pith__op_find(pith_str domain, pith_str name) {
+    return op_find_in(NULL, domain, name);
+}
+
+const pith__op *pith__op_of_node(const pith__node *node) {
+    const pith__graph *graph = node->graph;
+    while (graph->parent) graph = graph->parent;
+    return op_find_in(graph->operators, node->domain, node->op_type);
 }
 
 const pith__op_checks *pith__op_checks_of(const pith__op *op) {

@@ -211,6 +211,8 @@ const char *pith__op_types_text(const pith__op *op, int input);
 
 /* NULL: not in this build; "ai.onnx" means "" */
 const pith__op *pith__op_find(pith_str domain, pith_str name);
+/* The same for a node, whose graph may have operators of its own. */
+const pith__op *pith__op_of_node(const pith__node *node);
 
 /* Inlines model-local functions, then gives every node its operator and upgrades it, in subgraphs
  * too. The message lists all unsupported operators at once, each with node, domain and opset. */

@@ -21,6 +21,7 @@
 #include "base/os/clock.h"
 #include "base/str.h"
 #include "engine/exec/profile.h"
+#include "engine/ops/custom/custom.h"
 #include "models/describe/compare_graphs.h"
 #include "models/open/chosen_runtime.h"
 #include "models/open/reader.h"
@@ -49,6 +50,7 @@ void pith__model_destroy(pith_model *m) {
     pith__arena_free(&m->program_arena);
     if (m->close_files) m->close_files(m);
     pith__held *held = m->account.files;
+    const pith_operator_set *operators = m->options.operators;
     pith__arena_free(&m->arena);
     pthread_mutex_destroy(&m->lock);
     pthread_mutex_destroy(&m->view_lock);
@@ -56,6 +58,7 @@ void pith__model_destroy(pith_model *m) {
     pith__account_end(&m->account);
     pith__memory_free(&host, m);
     if (held) held->release(held);
+    pith__custom_set_release(operators);
 }
 
 void pith__model_keep(const pith_model *model) {
@@ -136,6 +139,7 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     }
     if (held) m->account.files = held;
     if (m->account.files) m->account.files->keep(m->account.files);
+    pith__custom_set_keep(m->options.operators);
     if (options.call.log) m->log = *options.call.log;
     m->options.call.allocator = &m->account.allocator;
     m->options.call.log = options.call.log ? &m->log : NULL;

@@ -15,6 +15,7 @@ struct pith_source {
     pith_str bytes;      /* in memory, or data NULL */
     const char *model_file, *route;
     size_t memory_limit;
+    const struct pith_operator_set *operators; /* with a reference; NULL: none */
     pith_source_info info;
 };
 

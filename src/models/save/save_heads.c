@@ -72,6 +72,7 @@ pith_status pith__save_heads_read(pith__graph **graph, const pith_model *m, cons
     if ((*graph)->output_count != listed)
         return pith__fail(err, PITH_ERR_FORMAT, "heads: another number of outputs");
     PITH_TRY(heads_choose(*graph, list, listed, outputs, count, err));
+    (*graph)->operators = m->options.operators;
     pith_status status = pith__ops_bind(*graph, err);
     if (!status) status = pith__ops_infer(*graph, false, err);
     for (size_t i = 0; !status && i < count; i++)

@@ -241,6 +241,7 @@ pith_status pith__model_load_graph(pith__graph **graph, pith_model *m, pith__sec
                           .what = pith__section_name(kind),
                           .err = err };
     PITH_TRY(pith__graph_read(graph, &in, weights, &m->arena, m->options.call.log));
+    (*graph)->operators = m->options.operators;
     pith_status status = pith__ops_bind_compiled(*graph, err);
     if (!status) status = pith__ops_infer(*graph, false, err);
     return status ? pith__fail_at(err, status, "%s: ", in.what) : PITH_OK;
