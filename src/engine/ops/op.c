@@ -156,7 +156,15 @@ static void *op_run_memory(void *context, size_t bytes) {
 }
 
 pith_status pith__run_copy(pith__run *r, pith_tensor *to, const pith_tensor *from) {
-    return pith__tensor_copy(to, from, op_run_memory, r->exec, r->err);
+    PITH_TRY(pith__run_look(r));
+    if (from->dtype >= PITH_DTYPE_COUNT || from->dtype == PITH_STRING)
+        return pith__tensor_copy(to, from, op_run_memory, r->exec, r->err);
+    void *data = r->exec->alloc(r->exec, from->bytes);
+    if (!data) return pith__fail_memory(r->err, from->bytes);
+    const void *old = from->data; /* from and to may be one */
+    *to = *from;
+    to->data = data;
+    return pith__run_bytes(r, data, old, from->bytes);
 }
 
 /* A long step ends between two of its parts; the executor then sees that the run must end, and
