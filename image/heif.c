@@ -101,8 +101,7 @@ static pith_image_outcome heif_copy(heif_state *s, uint8_t *to, const pith_image
         heif_image_get_width(s->image, heif_channel_interleaved) != (int)h->width ||
         heif_image_get_height(s->image, heif_channel_interleaved) != (int)h->height)
         return pith__codec_fail(s->call, PITH_IMAGE_DAMAGED, "it has another size than it says");
-    const int divide =
-        h->channels == 4 && heif_image_handle_is_premultiplied_alpha(s->handle);
+    const int divide = h->channels == 4 && heif_image_handle_is_premultiplied_alpha(s->handle);
     for (uint32_t y = 0; y < h->height; y++) {
         if (pith__decode_stops_at(s->call, y, h->width)) return PITH_IMAGE_STOPPED;
         memcpy(to + y * row, from + y * (size_t)stride, row);

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "base/caller_options.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "images/picture.h"
@@ -135,4 +136,13 @@ pith_status pith__processor_run(float *pixel_values, const pith_image_processor 
     if (!status) status = processor_resize(pixel_values, p, &plan, &rgb, err);
     pith__picture_free(&rgb);
     return status;
+}
+
+pith_status pith__processor_process(float *pixel_values, const pith_image_processor *p,
+                                    const pith_image *image, const pith_call *call,
+                                    pith_error *err) {
+    pith_call o = PITH_CALL_INIT;
+    pith__stop own;
+    PITH_TAKE_OPTIONS(o, call, err);
+    return pith__processor_run(pixel_values, p, image, pith__stop_begin(&own, &o), err);
 }

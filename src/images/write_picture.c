@@ -111,7 +111,7 @@ pith_status pith__pictures_encode(const pith_image *image, const pith_image_enco
                            .quality = o.quality ? o.quality : 90,
                            .write = encode_write,
                            .stops = stop ? encode_stops : NULL },
-                 .out = { writer, false },
+                 .out = { .writer = writer },
                  .stop = stop };
     PITH_TRY(encode_details(&e.call, o.details, err));
     if (e.call.channels != (uint32_t)image->channels) {
@@ -121,8 +121,8 @@ pith_status pith__pictures_encode(const pith_image *image, const pith_image_enco
     }
     pith_status status = pith__stop_check(stop, err);
     if (!status && converted.pixels)
-        status = pith__picture_convert_rows(converted.pixels, (int)e.call.channels, image, stop,
-                                            err);
+        status =
+            pith__picture_convert_rows(converted.pixels, (int)e.call.channels, image, stop, err);
     if (!status) status = encode_run(codec, &e, err);
     pith__picture_free(&converted);
     return status;

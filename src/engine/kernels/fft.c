@@ -114,7 +114,8 @@ static int64_t next_factor(int64_t length, bool first) {
             for (int64_t k = 0; k < done; k++) {                                                   \
                 for (int64_t i = 0; i < inner; i++) {                                              \
                     if (!(i & (LOOK_STEPS - 1)) &&                                                 \
-                        fft_stops(stop, &spent, 4 * p * (inner < LOOK_STEPS ? inner : LOOK_STEPS)))\
+                        fft_stops(stop, &spent,                                                    \
+                                  4 * p * (inner < LOOK_STEPS ? inner : LOOK_STEPS)))              \
                         return;                                                                    \
                     const pair_##suffix *x = from + i + inner * p * k;                             \
                     pair_##suffix *y = to + i + inner * k;                                         \

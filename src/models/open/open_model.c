@@ -288,6 +288,15 @@ static void open_forget_call(pith_model *m) {
     m->progress = NULL;
 }
 
+/* Who could not read on because the call must end may have told another reason, such as a file that
+ * is cut off. */
+static pith_status open_settle(pith_model *m, pith_status status, pith__stop *stop,
+                               pith_error *err) {
+    m->account.stop = NULL;
+    if (status && pith__stop_is_known(stop)) return pith__stop_check(stop, err);
+    return pith__account_settle(&m->account, status, err);
+}
+
 /* The order of opening: devices and the runtime that was asked for, the file, the graph's passes,
  * texts, upkeep. Options that point into the caller's memory are dropped at the end. */
 pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *origin,
@@ -298,7 +307,8 @@ pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *o
     pith__progress told;
     PITH_TRY(create_model(&m, options, origin->held, err));
     m->limits = limits;
-    m->making = (pith__making){ stop, m->options.call.threads };
+    m->making = (pith__making){ .stop = stop, .threads = m->options.call.threads };
+    m->account.stop = stop;
     m->progress = pith__progress_begin(&told, &m->options.call);
     pith__lane *lane = pith__profile_lane(m->options.call.profile);
     uint64_t begin = pith__lane_now(lane);
@@ -311,7 +321,7 @@ pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *o
     pith__lane_phase(lane, "read", begin, -1);
     if (!status) status = open_finish(m, lane, err);
     if (!status) status = open_upkeep(m, err);
-    status = pith__account_settle(&m->account, status, err);
+    status = open_settle(m, status, stop, err);
     if (!status) pith__progress_tell(m->progress, "steps", OPEN_STEPS, OPEN_STEPS);
     pith__lane_phase(lane, "open", begin, -1);
     m->limits = NULL;
@@ -336,10 +346,11 @@ pith_status pith__model_identify(
     pith_model *m = NULL;
     PITH_TRY(create_model(&m, options, origin->held, err));
     m->identify = identify;
-    m->making = (pith__making){ stop, m->options.call.threads };
+    m->making = (pith__making){ .stop = stop, .threads = m->options.call.threads };
+    m->account.stop = stop;
     pith_status status = pith__stop_check(stop, err);
     if (!status) status = origin->open(m, origin, err);
-    status = pith__account_settle(&m->account, status, err);
+    status = open_settle(m, status, stop, err);
     if (status)
         pith__model_destroy(m);
     else

@@ -63,7 +63,7 @@ pith_status pith__text_view_make_ragged(pith__text_view *view, const pith_model 
 static pith_status text_view_open_program(pith__text_view *view, const pith_model *m,
                                           pith__graph *graph, pith__stop *stop, pith_error *err) {
     graph->making = &view->making;
-    view->making = (pith__making){ stop, m->making.threads };
+    view->making = (pith__making){ .stop = stop, .threads = m->making.threads };
     pith_status status = pith__model_open_program(&view->program, m, graph, &view->arena, err);
     view->making.stop = NULL;
     return status;

@@ -42,10 +42,10 @@ static void fixture_make(fixture *f) {
     if (test_make(SHOP, f->path, &err) || pith_database_open(&f->db, f->path, NULL, &err) ||
         pith_database_open(&f->later, f->path, NULL, &err) ||
         pith_relational_create(&f->model, f->db, "returned", CONFIG, 7, NULL, &err) ||
-        pith_relational_save(f->model, WRITER(bytes_take, &f->saved), &err) ||
-        pith_relational_keep(f->model, WRITER(bytes_take, &kept), &err) ||
+        pith_relational_save(f->model, NULL, WRITER(bytes_take, &f->saved), &err) ||
+        pith_relational_keep(f->model, NULL, WRITER(bytes_take, &kept), &err) ||
         pith_relational_answer_by(f->model, 1, NULL, &err) ||
-        pith_relational_save_baseline(f->model, WRITER(bytes_take, &f->baseline), &err) ||
+        pith_relational_save_baseline(f->model, NULL, WRITER(bytes_take, &f->baseline), &err) ||
         pith_relational_answer_by(f->model, -1, NULL, &err))
         fail_msg("%s", err.message);
     FILE *file = fopen(f->kept_path, "wb");
@@ -287,7 +287,7 @@ static void training_goes_on(void **state) {
     if (pith_relational_create(&whole, db, "returned", CONFIG, 7, NULL, &err) ||
         pith_relational_create(&pieces, db, "returned", CONFIG, 7, NULL, &err) ||
         pith_relational_train(&loss, whole, 6, CALL(1), &err) ||
-        pith_relational_save(whole, WRITER(bytes_take, &want), &err))
+        pith_relational_save(whole, NULL, WRITER(bytes_take, &want), &err))
         fail_msg("%s", err.message);
     for (int times = 1; at.step < 6; times++) {
         countdown count = { times, 0 };
@@ -300,7 +300,7 @@ static void training_goes_on(void **state) {
         pith_relational_get_state(&at, pieces);
     }
     assert_true(stopped > 0);
-    assert_int_equal(pith_relational_save(pieces, WRITER(bytes_take, &got), &err), PITH_OK);
+    assert_int_equal(pith_relational_save(pieces, NULL, WRITER(bytes_take, &got), &err), PITH_OK);
     bytes_same(&want, &got);
     free(want.data);
     free(got.data);
@@ -413,19 +413,19 @@ static void writers_fail(void **state) {
         pith_database_draft(SHOP, NULL, full, &err),
         pith_database_make(SHOP, NULL, full, &err),
         pith_database_describe(f.db, NULL, full, &err),
-        pith_relational_save(f.model, full, &err),
-        pith_relational_keep(f.model, full, &err),
-        pith_relational_save_baseline(f.model, full, &err),
-        pith_relational_export(f.model, full, &err),
+        pith_relational_save(f.model, NULL, full, &err),
+        pith_relational_keep(f.model, NULL, full, &err),
+        pith_relational_save_baseline(f.model, NULL, full, &err),
+        pith_relational_export(f.model, NULL, full, &err),
     };
     const pith_status missing[] = {
         pith_database_draft(SHOP, NULL, &none, &err),
         pith_database_make(SHOP, NULL, NULL, &err),
         pith_database_describe(f.db, NULL, NULL, &err),
-        pith_relational_save(f.model, NULL, &err),
-        pith_relational_keep(f.model, &none, &err),
-        pith_relational_save_baseline(f.model, NULL, &err),
-        pith_relational_export(f.model, &none, &err),
+        pith_relational_save(f.model, NULL, NULL, &err),
+        pith_relational_keep(f.model, NULL, &none, &err),
+        pith_relational_save_baseline(f.model, NULL, NULL, &err),
+        pith_relational_export(f.model, NULL, &none, &err),
     };
     enum { WRITERS = sizeof failed / sizeof *failed };
     for (size_t i = 0; i < WRITERS; i++) {

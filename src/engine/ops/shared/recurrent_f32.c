@@ -165,8 +165,8 @@ static void recur_product(const job *j, float *to, const float *from, const floa
                      .k = p->hidden,
                      .lda = p->hidden,
                      .ldc = stride };
-    const int64_t parts = pith__run_parts_least(
-                      j->run, (double)rows * (double)n * (double)p->hidden),
+    const int64_t parts =
+                      pith__run_parts_least(j->run, (double)rows * (double)n * (double)p->hidden),
                   each = (rows + parts - 1) / parts;
     for (int64_t m = 0; m < rows; m += each) {
         if (m && pith__stop_asked(j->run->exec->stop)) return;
