@@ -279,7 +279,8 @@ pith_status pith__model_load(pith_model *m, pith_str file, pith_error *err) {
     if ((uintptr_t)file.data % PITH_COMPILED_ALIGNMENT) { /* of a host that did not know better */
         char *copy = pith__arena_alloc64(&m->arena, file.size);
         if (!copy) return pith__fail_memory(err, file.size);
-        file.data = memcpy(copy, file.data, file.size);
+        PITH_TRY(pith__copy_until(m->making.stop, copy, file.data, file.size, err));
+        file.data = copy;
     }
     PITH_TRY(pith__compiled_open(&m->compiled, file, err));
     PITH_TRY(m->network ? pith__compiled_take(&m->compiled, m->network, err)
