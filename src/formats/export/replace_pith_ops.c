@@ -151,7 +151,8 @@ static pith__value *replace_joined_weights(pith__replace *b, const pith__node *n
     char *data = pith__arena_alloc64(b->nodes.graph->arena, made.bytes), *to = data;
     if (data)
         for (int i = 0; i < replace_pairs(node); to += (size_t)replace_columns(node, i++) * size)
-            replace_copy_weight(to, width, node->inputs[1 + 2 * i]->type.data, transposed >> i & 1);
+            replace_copy_weight(to, width, node->inputs[1 + 2 * i]->type.data, transposed >> i & 1,
+                                pith__graph_stop(b->nodes.graph));
     made.data = data;
     pith__value *v = data ? pith__graph_add_const(b->nodes.graph, first->name, &made) : NULL;
     if (!v) b->nodes.status = pith__fail_memory(b->nodes.err, made.bytes);
