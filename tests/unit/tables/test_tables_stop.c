@@ -3,6 +3,7 @@
 #include "support/relational_test.h"
 
 #include "base/os/clock.h"
+#include "base/str.h"
 #include "tables/database/stoppable_sort.h"
 
 #define CONFIG "{\"steps\": 6, \"warmup\": 2, \"batch\": 10, \"cells\": 120, \"width\": 8}"
@@ -172,6 +173,87 @@ static pith_status call_load_baseline(fixture *f, const pith_call *call, pith_er
     return status;
 }
 
+/* ---- what is written ---- */
+
+static int32_t bytes_count(void *user, const void *data, size_t size) {
+    (void)data;
+    *(size_t *)user += size;
+    return 0;
+}
+
+static pith_status call_save(fixture *f, const pith_call *call, pith_error *err) {
+    test_bytes out = { NULL, 0 };
+    const pith_status status = pith_relational_save(f->model, call, WRITER(bytes_take, &out), err);
+    free(out.data);
+    return status;
+}
+
+static pith_status call_keep(fixture *f, const pith_call *call, pith_error *err) {
+    size_t written = 0;
+    return pith_relational_keep(f->model, call, WRITER(bytes_count, &written), err);
+}
+
+static pith_status call_save_baseline(fixture *f, const pith_call *call, pith_error *err) {
+    size_t written = 0;
+    pith_error first = PITH_ERROR_INIT;
+    if (pith_relational_load_baseline(f->model, f->baseline.data, f->baseline.size, NULL, &first))
+        fail_msg("%s", first.message);
+    const pith_status status =
+        pith_relational_save_baseline(f->model, call, WRITER(bytes_count, &written), err);
+    if (!status) assert_int_equal(written, f->baseline.size);
+    pith_relational_answer_by(f->model, -1, NULL, NULL);
+    return status;
+}
+
+static pith_status call_export(fixture *f, const pith_call *call, pith_error *err) {
+    size_t written = 0;
+    return pith_relational_export(f->model, call, WRITER(bytes_count, &written), err);
+}
+
+/* ---- looks at a model ---- */
+
+static void input_count(void *user, const char *name, const pith_tensor *value) {
+    (void)name, (void)value;
+    ++*(int *)user;
+}
+
+static pith_status call_inputs(fixture *f, const pith_call *call, pith_error *err) {
+    static const uint32_t rows[] = { 9000, 9001, 9002 };
+    int count = 0;
+    const pith_status status =
+        pith_relational_inputs(f->model, rows, 3, call, input_count, &count, err);
+    if (!status) assert_true(count > 0);
+    return status;
+}
+
+static pith_status call_part(fixture *f, const pith_call *call, pith_error *err) {
+    size_t count = 0;
+    const pith_status status =
+        pith_relational_part(NULL, NULL, &count, f->model, PITH_SPLIT_OF_TEST, call, err);
+    if (!status) assert_true(count > 0);
+    return status;
+}
+
+static pith_status call_find_row(fixture *f, const pith_call *call, pith_error *err) {
+    uint32_t row = 0;
+    const pith_status status =
+        pith_relational_find_row(&row, f->model, pith__str_of("77"), call, err);
+    if (!status) assert_int_equal(row, 77);
+    return status;
+}
+
+static pith_status call_start_from(fixture *f, const pith_call *call, pith_error *err) {
+    return pith_relational_start_from(f->model, f->saved.data, f->saved.size, call, err);
+}
+
+static pith_status call_config(fixture *f, const pith_call *call, pith_error *err) {
+    pith_str config = { NULL, 0 };
+    const pith_status status =
+        pith_relational_config(&config, f->saved.data, f->saved.size, call, err);
+    if (!status) assert_true(pith__str_is(config, CONFIG));
+    return status;
+}
+
 static const struct {
     const char *name;
     pith_status (*run)(fixture *f, const pith_call *call, pith_error *err);
@@ -190,6 +272,15 @@ static const struct {
     { "measure", call_measure, false },
     { "answer by", call_answer_by, true },
     { "load baseline", call_load_baseline, true },
+    { "save", call_save, true },
+    { "keep", call_keep, true },
+    { "save baseline", call_save_baseline, true },
+    { "export", call_export, true },
+    { "inputs", call_inputs, true },
+    { "part", call_part, true },
+    { "find row", call_find_row, true },
+    { "start from", call_start_from, true },
+    { "config", call_config, true },
     { "follow", call_follow, false },
 };
 enum { CALLS = sizeof calls / sizeof *calls };
