@@ -269,7 +269,7 @@ pith_status pith__run_alloc(pith__run *r, int output, int dtype, int rank, const
  * returns memory aligned to 64 bytes, or NULL. */
 typedef void *pith__alloc_fn(void *context, size_t bytes);
 pith_status pith__tensor_copy(pith_tensor *to, const pith_tensor *from, pith__alloc_fn *alloc,
-                              void *context, pith_error *err);
+                              void *context, pith__stop *stop, pith_error *err);
 /* The same in memory of the run. */
 pith_status pith__run_copy(pith__run *r, pith_tensor *to, const pith_tensor *from);
 /* Runs the parts on the run's threads; worker numbers are below r->exec->threads. If the run must
