@@ -43,7 +43,8 @@ PITH_API const pith_port *pith_model_output(const pith_model *model, size_t inde
 typedef struct pith_session pith_session;
 
 /* Makes a session, which the caller owns. It holds a reference to its model, so that the model may
- * be closed first. */
+ * be closed first. A model that embeds texts is made ready to run on tensors by the first run of
+ * its first session, whose context can end that. */
 PITH_API pith_status pith_session_create(pith_session **session, const pith_model *model,
                                          pith_error *err);
 /* Frees the session; NULL is allowed. */
