@@ -333,6 +333,37 @@ static pith_status borrows(const pith_call *call, pith_error *err) {
     return status;
 }
 
+/* The first run of a model of its own: what runs the tensors is made in it. */
+static pith_status runs(const pith_call *call, pith_error *err) {
+    enum { INPUTS = 4, LENGTH = 16 };
+    TAKE(pith_run_options, PITH_RUN_OPTIONS_INIT);
+    static int64_t ones[LENGTH];
+    const char *names[INPUTS];
+    pith_tensor inputs[INPUTS], outputs[INPUTS];
+    pith_error first = PITH_ERROR_INIT;
+    pith_model *m = NULL;
+    pith_session *session = NULL;
+    if (pith_model_open(&m, DIR, NULL, &first) || pith_session_create(&session, m, &first))
+        fail_msg("%s", first.message);
+    const size_t count = pith_model_input_count(m);
+    assert_in_range(count, 1, INPUTS);
+    assert_in_range(pith_model_output_count(m), 1, INPUTS);
+    for (int i = 0; i < LENGTH; i++) ones[i] = 1;
+    for (size_t i = 0; i < count; i++) {
+        names[i] = pith_model_input(m, i)->name;
+        inputs[i] = (pith_tensor){
+            .data = ones, .bytes = sizeof ones, .dtype = PITH_I64, .rank = 2, .dims = { 1, LENGTH }
+        };
+    }
+    const pith_status status = pith_session_run(session, outputs, names, inputs, count, &o, err);
+    if (status)
+        assert_int_equal(pith_session_run(session, outputs, names, inputs, count, NULL, &first),
+                         PITH_OK);
+    pith_session_destroy(session);
+    pith_model_close(m);
+    return status;
+}
+
 static pith_status resizes(const pith_call *call, pith_error *err) {
     TAKE(pith_image_resize_options, PITH_IMAGE_RESIZE_OPTIONS_INIT);
     pith_image made = { .pixels = NULL };
@@ -385,6 +416,7 @@ static const struct {
     { "find ranges", NULL, finds_ranges },
     { "quantise vectors", NULL, quantizes_vectors },
     { "borrow", NULL, borrows },
+    { "run", NULL, runs },
     { "resize", NULL, resizes },
     { "crop", NULL, crops },
 };
