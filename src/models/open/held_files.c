@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/os/threads.h"
 #include "base/str.h"
 
 /* Folders below a directory that are looked into, and the files that are held of it at once. */
@@ -134,7 +135,7 @@ static pith_status held_open_locked(pith__held_files *f, pith__file *file, const
 static pith_status held_open(pith__held *held, pith__file *file, const char *path, pith__stop *stop,
                              pith_error *err) {
     pith__held_files *f = held_of(held);
-    pthread_mutex_lock(&f->lock);
+    PITH_TRY(pith__threads_lock(&f->lock, stop, err));
     const pith_status status = held_open_locked(f, file, path, stop, err);
     pthread_mutex_unlock(&f->lock);
     return status;

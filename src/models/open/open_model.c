@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/left_out_pieces.h"
 #include "base/os/clock.h"
+#include "base/os/threads.h"
 #include "base/str.h"
 #include "engine/exec/profile.h"
 #include "models/describe/compare_graphs.h"
@@ -158,12 +159,13 @@ pith_status pith__model_open_program(pith__program *program, const pith_model *m
 
 /* The graph's `making` is read wherever something is made of the graph, so it changes behind the
  * lock only. While the model is opened nobody else knows it. */
-pith__making pith__model_begin_making(const pith_model *model, pith__stop *stop) {
+pith_status pith__model_begin_making(pith__making *before, const pith_model *model,
+                                     pith__stop *stop, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model;
-    pthread_mutex_lock(&m->lock);
-    const pith__making before = m->making;
+    PITH_TRY(pith__threads_lock(&m->lock, stop, err));
+    *before = m->making;
     m->making.stop = stop;
-    return before;
+    return PITH_OK;
 }
 
 void pith__model_end_making(const pith_model *model, pith__making before) {
@@ -178,7 +180,8 @@ pith_status pith__model_program(const pith__program **program, const pith_model 
                                 pith__stop *stop, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
     pith_status status = PITH_OK;
-    const pith__making before = pith__model_begin_making(m, stop);
+    pith__making before;
+    PITH_TRY(pith__model_begin_making(&before, m, stop, err));
     if (!m->program.runtime) {
         status = pith__model_open_program(&m->program, m, m->graph, &m->program_arena, err);
         if (status) pith__arena_free(&m->program_arena);

@@ -86,7 +86,8 @@ static pith_status heads_make(pith__graph **graph, const pith_model *m, const in
                               size_t count, pith__stop *stop, pith__arena *arena, pith_error *err) {
     pith_str reason;
     if (m->compiled.writer) return pith__save_heads_read(graph, m, outputs, count, arena, err);
-    const pith__making before = pith__model_begin_making(m, stop);
+    pith__making before;
+    PITH_TRY(pith__model_begin_making(&before, m, stop, err));
     pith__opt o = pith__model_optimizer(m, m->graph, err);
     o.allocator = arena->allocator;
     const pith_status status = pith__ragged_make(graph, &reason, outputs, count, &o, arena);
