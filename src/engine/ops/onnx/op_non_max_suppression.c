@@ -84,7 +84,7 @@ static pith_status nms_run(pith__run *r) {
            least = nms_scalar_or(r, &w, 4, -INFINITY);
     bool centre = pith__node_int(r->node, "center_point_box", 0) != 0;
     int64_t per_class = most < (double)count ? (int64_t)most : count, *kept = NULL, spent = 0;
-    candidates list;
+    candidates list = { .n = 0 };
     PITH_TRY(nms_make_room(r, &list, count));
     if (per_class > 0 && batch * classes > INT64_MAX / 24 / per_class)
         return pith__op_fail(r, "too many boxes");
