@@ -58,6 +58,10 @@ static void jpeg_write_run(jpeg_writer *s) {
     if (call->profile)
         jpeg_write_icc_profile(&s->jpeg, call->profile, (unsigned)call->profile_size);
     while (s->jpeg.next_scanline < call->height) {
+        if (pith__encode_stops_at(s->call, s->jpeg.next_scanline)) {
+            s->outcome = PITH_IMAGE_STOPPED;
+            longjmp(s->leave, 1);
+        }
         JSAMPROW row = (JSAMPROW)(uintptr_t)(call->pixels + (size_t)s->jpeg.next_scanline *
                                                                 call->width * call->channels);
         jpeg_write_scanlines(&s->jpeg, &row, 1);

@@ -26,9 +26,10 @@ typedef struct pith_call {
                         process may use. Work that one thread does ignores it. */
     int32_t reserved; /* 0 */
     /* Three ways to end a call early. It returns within 50 ms; handles stay usable, and what had
-     * been finished before stays valid where the function says so. Not ended within are the step
-     * of a custom operator and the decoding of one picture; steps of TopK, Unique and LSTM on tens
-     * of millions of elements end late. */
+     * been finished before stays valid where the function says so. Not ended within are functions
+     * of the host, such as a custom operator or a writer; what other libraries do in one piece, such
+     * as a picture of HEIC (pith/image.h), loading ONNX Runtime, or a read from a slow disk; and a
+     * sum, a softmax or the like along an axis of tens of millions of elements. */
     uint64_t deadline_ns;        /* a time of pith_clock_now: the call then ends with
                                    PITH_ERR_DEADLINE. 0: none */
     const volatile int *cancel;  /* any thread, or a signal's handler, may set it to non-zero: the
@@ -41,9 +42,10 @@ typedef struct pith_call {
     void (*progress)(void *user, const char *what, uint64_t done, uint64_t total); /* told how far
                                     the call is, on the calling thread: `what` names what is
                                     counted, such as "texts", and is valid during the call; total 0:
-                                    not known. Only calls whose options say so tell: those that open
-                                    or check a model, take texts or pictures, or work on tables.
-                                    Short calls may tell nothing. NULL: nobody is told */
+                                    not known. Only calls whose options, or who themselves, say
+                                    so tell, and of what. done rises while `what` is the same; the
+                                    end is told, and ten reports in a second at most. Short calls
+                                    may tell nothing. NULL: nobody is told */
     void *user;                      /* passed to stop and progress */
     const pith_log *log;             /* receives warnings; NULL: they are dropped */
     struct pith_profile *profile;    /* records steps and phases; NULL: nothing is recorded */
@@ -133,7 +135,7 @@ template <class T> inline T pith_init_of_size() noexcept {
 /* clang-format on */
 #endif
 
-/* Of functions that take a context and no options. */
+/* Of functions that take a context and no options. There, NULL is a context whose members are 0. */
 #define PITH_CALL_INIT PITH_SIZED_INIT(pith_call)
 
 #endif

@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* Of the context, progress tells of the "steps" of opening alone, and profile records its phases.
- * threads counts for what opening packs. */
+/* Of the context, progress tells of the "steps" of opening and of the "bytes" that are written, and
+ * profile records the phases of opening. threads counts for what opening packs. */
 typedef struct pith_export_options {
     pith_call call;
     int32_t opset;         /* of ai.onnx, 17 to 25; 0: the oldest from 17 to 28 that has

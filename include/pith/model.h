@@ -222,16 +222,18 @@ typedef struct pith_check_options {
  * kernels, the tokenizer and the settings. pith_model_open and pith_model_open_memory open it
  * without the files it was made from. It gives the same bits on every processor, and processes that
  * map it share its pages. docs/architecture.md describes the format. writer->begin is told the
- * size of the file. */
-PITH_API pith_status pith_model_save(const pith_model *model, const pith_writer *writer,
-                                     pith_error *err);
+ * size of the file. Of call, which may be NULL, the three ways to end it have an effect, and
+ * progress, which tells of the "bytes" that are written. */
+PITH_API pith_status pith_model_save(const pith_model *model, const pith_call *call,
+                                     const pith_writer *writer, pith_error *err);
 
 /* Writes several routes of one Router model, each opened by itself, to one file. The first is the
  * file's default route; the others are opened by options.route. Equal weights are kept once.
  * pith_model_save of such a model writes its own route only. Two models of the same route, and more
  * than 8 routes, are PITH_ERR_ARGUMENT. */
 PITH_API pith_status pith_model_save_routes(const pith_model *const *models, size_t count,
-                                            const pith_writer *writer, pith_error *err);
+                                            const pith_call *call, const pith_writer *writer,
+                                            pith_error *err);
 
 /* Returns the route of a Router module that the model was opened for; "" if it has no Router. Valid
  * as long as the model. Thread-safe. */
@@ -276,9 +278,11 @@ typedef enum pith_description {
     PITH_DESCRIBE_DOT = 2    /* the optimised graph for Graphviz */
 } pith_description;
 
-/* Describes an open model in one of these forms. */
+/* Describes an open model in one of these forms. Of call, which may be NULL, the three ways to end
+ * it have an effect. */
 PITH_API pith_status pith_model_describe(const pith_model *model, pith_description form,
-                                         const pith_writer *writer, pith_error *err);
+                                         const pith_call *call, const pith_writer *writer,
+                                         pith_error *err);
 
 #ifdef __cplusplus
 }

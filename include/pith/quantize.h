@@ -23,6 +23,8 @@ typedef enum pith_vector_type {
                                byte, and the bits behind the last component are 0 */
 } pith_vector_type;
 
+/* Of the call context, the three ways to end a call have an effect; the rows before it are then
+ * written. */
 typedef struct pith_quantize_options {
     pith_call call;
     int32_t type;        /* a pith_vector_type */
@@ -47,9 +49,10 @@ PITH_API pith_status pith_quantize_vectors(void *rows, const float *vectors, siz
                                            pith_error *err);
 
 /* Writes the smallest and the largest value of each component of vectors[count][dim] to ranges,
- * float[2][dim]. count must not be 0, and all values must be finite. Thread-safe. */
+ * float[2][dim]. count must not be 0, and all values must be finite. Of call, which may be NULL,
+ * the three ways to end it have an effect. Thread-safe. */
 PITH_API pith_status pith_quantize_ranges(float *ranges, const float *vectors, size_t count,
-                                          size_t dim, pith_error *err);
+                                          size_t dim, const pith_call *call, pith_error *err);
 
 #ifdef __cplusplus
 }

@@ -43,7 +43,8 @@ PITH_API const pith_port *pith_model_output(const pith_model *model, size_t inde
 typedef struct pith_session pith_session;
 
 /* Makes a session, which the caller owns. It holds a reference to its model, so that the model may
- * be closed first. */
+ * be closed first. A model that embeds texts is made ready to run on tensors by the first run of
+ * its first session, whose context can end that. */
 PITH_API pith_status pith_session_create(pith_session **session, const pith_model *model,
                                          pith_error *err);
 /* Frees the session; NULL is allowed. */
@@ -133,18 +134,20 @@ typedef struct pith_value_file pith_value_file;
  * holds: PITH_SEQUENCE for a SequenceProto, PITH_NONE for an OptionalProto, PITH_MAP_I64 or
  * PITH_MAP_STRING for a MapProto, any other dtype for a TensorProto. name may be NULL; else *name
  * is set to the value's name, or to "" if the file gives none. *tensor and *name are valid until
- * pith_value_close. */
+ * pith_value_close. Of call, which may be NULL, the three ways to end it have an effect. */
 PITH_API pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name,
-                                     const char *path, int32_t kind, pith_error *err);
+                                     const char *path, int32_t kind, const pith_call *call,
+                                     pith_error *err);
 /* Frees the value; NULL is allowed. */
 PITH_API void pith_value_close(pith_value_file *file);
 
 /* Writes a value as such a file holds it. kind is as above: PITH_NONE wraps the value in an
  * OptionalProto, and an empty value (dtype PITH_NONE) needs that. Items of a sequence that are maps
  * are written as such. name may be NULL. Returns PITH_ERR_ARGUMENT, before anything is written, if
- * the value's bytes do not hold its shape. Thread-safe. */
+ * the value's bytes do not hold its shape. call is as of pith_value_open. Thread-safe. */
 PITH_API pith_status pith_value_write(const pith_tensor *value, const char *name, int32_t kind,
-                                      const pith_writer *writer, pith_error *err);
+                                      const pith_call *call, const pith_writer *writer,
+                                      pith_error *err);
 
 #ifdef __cplusplus
 }

@@ -122,16 +122,17 @@ PITH_API pith_status pith_relational_load_over(pith_relational **model,
 /* Gives a model the parameters that pith_relational_save wrote, of a model of any database that has
  * the same shape, embedder and kind of answer. Its training is still to begin. */
 PITH_API pith_status pith_relational_start_from(pith_relational *model, const void *bytes,
-                                                size_t size, pith_error *err);
+                                                size_t size, const pith_call *call,
+                                                pith_error *err);
 /* The configuration of a model that pith_relational_save wrote: it belongs to bytes. data is NULL
  * for the defaults. */
 PITH_API pith_status pith_relational_config(pith_str *config, const void *bytes, size_t size,
-                                            pith_error *err);
+                                            const pith_call *call, pith_error *err);
 /* Hands the model, and the state of its training, to the writer. Training that goes on from it has
  * the same bits as training that was never interrupted. Once all steps are done the file holds the
  * parameters alone. */
-PITH_API pith_status pith_relational_save(const pith_relational *model, const pith_writer *writer,
-                                          pith_error *err);
+PITH_API pith_status pith_relational_save(const pith_relational *model, const pith_call *call,
+                                          const pith_writer *writer, pith_error *err);
 /* NULL is allowed. */
 PITH_API void pith_relational_destroy(pith_relational *model);
 
@@ -145,8 +146,8 @@ typedef enum pith_relational_target {
 
 /* Hands what a model keeps of its database to the writer: a database file without rows. With it the
  * model can be opened over a later database, whose rows were not there at training. */
-PITH_API pith_status pith_relational_keep(const pith_relational *model, const pith_writer *writer,
-                                          pith_error *err);
+PITH_API pith_status pith_relational_keep(const pith_relational *model, const pith_call *call,
+                                          const pith_writer *writer, pith_error *err);
 /* Gives a database the statistics of its columns, the split and the classes that a model keeps, so
  * that pith_relational_load opens the model over it. The database must have the schema and the
  * embedder of the model's (PITH_ERR_ARGUMENT names the first difference), and is for models of that
@@ -206,7 +207,7 @@ PITH_API pith_status pith_relational_evaluate(pith_relational_metrics *metrics,
  * class. */
 PITH_API pith_status pith_relational_part(uint32_t *rows, double *labels, size_t *count,
                                           const pith_relational *model, int32_t split,
-                                          pith_error *err);
+                                          const pith_call *call, pith_error *err);
 /* How much the model's loss rises where the cells of a column, or of a whole table, are hidden from
  * every context, on up to so many rows of a part. each is called for every column and table, the
  * largest rise first; of a table the column's data is NULL. Names belong to the database. The loss
@@ -238,7 +239,8 @@ PITH_API pith_status pith_relational_answer_by(pith_relational *model, int32_t b
 /* Hands the baseline that answers to the writer, and lets a saved one answer: of the same task and
  * the same database, or of one that follows it. bytes are copied. */
 PITH_API pith_status pith_relational_save_baseline(const pith_relational *model,
-                                                   const pith_writer *writer, pith_error *err);
+                                                   const pith_call *call, const pith_writer *writer,
+                                                   pith_error *err);
 PITH_API pith_status pith_relational_load_baseline(pith_relational *model, const void *bytes,
                                                    size_t size, const pith_call *call,
                                                    pith_error *err);
@@ -246,7 +248,7 @@ PITH_API pith_status pith_relational_load_baseline(pith_relational *model, const
 /* Sets *row to the row of the task's table that has this primary key; several columns are joined
  * with U+001F. Without a primary key it is the row's number, from 0. */
 PITH_API pith_status pith_relational_find_row(uint32_t *row, const pith_relational *model,
-                                              pith_str key, pith_error *err);
+                                              pith_str key, const pith_call *call, pith_error *err);
 /* The name of a class, which belongs to the database; data is NULL beyond the last, and where the
  * target is no class. */
 PITH_API pith_str pith_relational_class(const pith_relational *model, int32_t index);
@@ -260,12 +262,12 @@ PITH_API pith_status pith_relational_predict(float *answers, pith_relational *mo
 
 /* Hands the network to the writer as an ONNX file, which other engines run; docs/relational.md
  * lists its inputs. Its output is what pith_relational_predict gives. */
-PITH_API pith_status pith_relational_export(const pith_relational *model, const pith_writer *writer,
-                                            pith_error *err);
+PITH_API pith_status pith_relational_export(const pith_relational *model, const pith_call *call,
+                                            const pith_writer *writer, pith_error *err);
 /* Hands each input of that network for 1 to 255 rows, which together have at most 16384 cells.
  * Values are gone after the call. */
 PITH_API pith_status pith_relational_inputs(pith_relational *model, const uint32_t *rows,
-                                            size_t count,
+                                            size_t count, const pith_call *call,
                                             void (*each)(void *user, const char *name,
                                                          const pith_tensor *value),
                                             void *user, pith_error *err);

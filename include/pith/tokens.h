@@ -101,10 +101,11 @@ PITH_API pith_str pith_token_text(const pith_tokenizer *tokenizer, int32_t id);
 
 /* Turns count ids back into a text of *size bytes, which a NUL byte follows. Free *text with
  * pith_text_free. If skip_specials is 1, special tokens are left out. An id that is not in the
- * vocabulary gives PITH_ERR_ARGUMENT, and the message names it. */
+ * vocabulary gives PITH_ERR_ARGUMENT, and the message names it. Of call, which may be NULL, the
+ * three ways to end it have an effect. */
 PITH_API pith_status pith_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer,
                                      const int32_t *ids, size_t count, int32_t skip_specials,
-                                     pith_error *err);
+                                     const pith_call *call, pith_error *err);
 /* Frees *text of pith_detokenize of the same tokenizer; NULL is allowed. */
 PITH_API void pith_text_free(const pith_tokenizer *tokenizer, char *text);
 

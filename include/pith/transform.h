@@ -45,7 +45,9 @@ typedef enum pith_calibration {
                                          without */
 } pith_calibration;
 
-/* Of the context, progress tells of the "steps" of opening, and profile records its phases. */
+/* Of the context, progress tells of the "steps" of opening, of the "texts" that run for
+ * compensation (GPTQ), of the "weights" that are rounded, which both come in turns, and of the
+ * "bytes" that are written; profile records the phases of opening. */
 typedef struct pith_quantize_model_options {
     pith_call call;
     int32_t scheme;       /* a pith_quantize_scheme */
@@ -126,7 +128,8 @@ PITH_API pith_status pith_source_quantize(const pith_source *source,
 
 /* ---- fewer and faster operators ---- */
 
-/* Of the context, progress tells of the "steps" of opening, and profile records its phases. */
+/* Of the context, progress tells of the "steps" of opening and of the "bytes" that are written, and
+ * profile records the phases of opening. */
 typedef struct pith_optimize_options {
     pith_call call;
     int32_t level;    /* 0: 3. 1: constants folded, equal nodes and constants shared, what nothing

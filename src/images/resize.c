@@ -241,7 +241,7 @@ static const uint8_t *rows_up_to(resizer *r, int32_t begin, int32_t end) {
             r->end_row = begin;
         r->first_row = begin;
     }
-    while (r->end_row < end) {
+    while (r->end_row < end && !pith__stop_asked(r->window.stop)) {
         uint8_t *to = r->rows + (size_t)(r->end_row - r->first_row) * r->middle;
         const bool two = r->end_row + 1 < end && row_prepare_two(to, r, r->end_row);
         if (!two) row_prepare(to, r, r->end_row);
@@ -279,7 +279,7 @@ static pith_status resize_rows(uint8_t *pixels, resizer *r, pith_error *err) {
         if (r->columns_first) row_along(pixels, r->line, r);
         if (r->premultiplied) row_divide(pixels, r->window.width);
     }
-    return PITH_OK;
+    return pith__stop_check(r->window.stop, err);
 }
 
 /* Pillow adds the step again and again, so positions are those of the rounded sums. */

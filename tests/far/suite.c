@@ -114,7 +114,7 @@ static size_t read_inputs(pith_tensor *inputs, const char **names, const pith_mo
         if (access(path, F_OK)) continue;
         if (pith__files_open(&bytes, files, path, &err) ||
             pith__onnx_read_value(&inputs[count], NULL, bytes, port->dtype ? port->dtype : PITH_F32,
-                                  files->arena, &err)) {
+                                  NULL, files->arena, &err)) {
             printf("%s: %s\n", path, err.message);
             exit(1);
         }

@@ -485,7 +485,8 @@ static void test_description(void **state) {
     far.seed = 4;
     open_session(&o, &options);
     const pith_writer writer = { .write = append, .user = &json };
-    assert_int_equal(pith_model_describe(o.model, PITH_DESCRIBE_JSON, &writer, &err), PITH_OK);
+    assert_int_equal(pith_model_describe(o.model, PITH_DESCRIBE_JSON, NULL, &writer, &err),
+                     PITH_OK);
     char *steps = list_of(json.data, "steps"), *backends = list_of(json.data, "step_backends");
     size_t copies = 0, on_far = 0, on_cpu = 0;
     for (char *s = steps, *b = backends, *next_s, *next_b; (s = strtok_r(s, " ", &next_s));

@@ -70,6 +70,13 @@ uintptr_t pith__threads_self(void) {
     return own ? own->self() : 0;
 }
 
+pith_status pith__threads_lock(pthread_mutex_t *lock, pith__stop *stop, pith_error *err) {
+    const pith__threads_part *own = on_threads_part();
+    if (own && stop) return own->lock(lock, stop) ? PITH_OK : pith__stop_check(stop, err);
+    pthread_mutex_lock(lock);
+    return PITH_OK;
+}
+
 void pith__threads_pin(bool pin) {
     const pith__threads_part *own = on_threads_part();
     if (own) own->pin(pin);

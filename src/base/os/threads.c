@@ -403,6 +403,21 @@ static void await_end(pid_t id) {
     }
 }
 
+/* Waits for two milliseconds at a time. */
+static bool threads_lock(pthread_mutex_t *lock, pith__stop *stop) {
+    int failed = pthread_mutex_trylock(lock);
+    while (failed) {
+        struct timespec until;
+        if (pith__stop_asked(stop)) return false;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 2000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        failed = pthread_mutex_timedlock(lock, &until);
+    }
+    return true;
+}
+
 static bool threads_stop(void) {
     pthread_once(&once, watch_forks);
     pthread_mutex_lock(&pool.lock);
@@ -465,6 +480,7 @@ const pith__part pith__part_threads = { "threads", &(const pith__threads_part){
                                                        .wake = threads_wake,
                                                        .pin = threads_pin,
                                                        .self = threads_self,
+                                                       .lock = threads_lock,
                                                        .stop = threads_stop,
                                                        .host = threads_host,
                                                        .spin = threads_spin,

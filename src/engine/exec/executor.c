@@ -235,7 +235,8 @@ static pith_status get_binding(pith__executor *e, int threads, pith__stop *stop,
 /* Takes the inputs of a run. Operators rely on the alignment of a type, so an input that lies
  * elsewhere is copied. An initializer that is an input as well can be given only with the value it
  * has in the model, since the plan has folded or packed it. */
-static pith_status set_ports(pith__executor *e, const pith_tensor *ports, pith_error *err) {
+static pith_status set_ports(pith__executor *e, const pith_tensor *ports, pith__stop *stop,
+                             pith_error *err) {
     for (size_t p = 0; p < pith__plan_port_count(e->plan); p++) {
         pith_tensor *t = &e->ports[p];
         *t = ports[p];
@@ -263,7 +264,7 @@ static pith_status set_ports(pith__executor *e, const pith_tensor *ports, pith_e
         if (fits) continue;
         t->data = pith__late_alloc(e, t->bytes);
         if (!t->data) return pith__fail_memory(err, t->bytes);
-        memcpy(t->data, ports[p].data, t->bytes);
+        PITH_TRY(pith__copy_until(stop, t->data, ports[p].data, t->bytes, err));
     }
     return PITH_OK;
 }
@@ -532,7 +533,7 @@ pith_status pith__executor_run_ports(pith__executor *e, pith_tensor *outputs,
                                      pith_error *err) {
     pith__binding *b = NULL;
     PITH_TRY(pith__late_reset(e, err));
-    PITH_TRY(set_ports(e, ports, err));
+    PITH_TRY(set_ports(e, ports, stop, err));
     PITH_TRY(find_skips(e, err));
     PITH_TRY(make_ready(e, threads, stop, &b, err));
     if (e->targets) PITH_TRY(check_targets(e, b, err));
@@ -576,11 +577,12 @@ static bool lies_in_target(const pith__executor *e, const pith_tensor *output, s
     return false;
 }
 
-static pith_status fill_targets(const pith__executor *e, pith_tensor *outputs, pith_error *err) {
+static pith_status fill_targets(const pith__executor *e, pith_tensor *outputs, pith__stop *stop,
+                                pith_error *err) {
     for (size_t i = 0; i < e->plan->graph->output_count; i++) {
         if (!has_target(e, i)) continue;
         bool there = outputs[i].data == e->targets[i].data;
-        PITH_TRY(pith__target_fill(&outputs[i], &e->targets[i], output_name(e, i), err));
+        PITH_TRY(pith__target_fill(&outputs[i], &e->targets[i], output_name(e, i), stop, err));
         pith__executor_note(e, there ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
     }
     return PITH_OK;
@@ -591,7 +593,8 @@ static pith_status fill_targets(const pith__executor *e, pith_tensor *outputs, p
  * target. Targets are filled after these copies, since filling one could overwrite what such an
  * output shows. Inputs are found by address in a sorted list: there may be many outputs and inputs.
  */
-static pith_status settle_outputs(pith__executor *e, pith_tensor *outputs, pith_error *err) {
+static pith_status settle_outputs(pith__executor *e, pith_tensor *outputs, pith__stop *stop,
+                                  pith_error *err) {
     size_t count = 0;
     bool sequences = false;
     for (size_t p = 0; p < pith__plan_port_count(e->plan); p++) {
@@ -608,10 +611,10 @@ static pith_status settle_outputs(pith__executor *e, pith_tensor *outputs, pith_
         if (!has_target(e, i))
             pith__executor_note(e, borrowed ? PITH_COUNT_tensors_copied : PITH_COUNT_tensors_bound,
                                 1);
-        if (borrowed) PITH_TRY(pith__tensor_copy(t, t, executor_arena_memory, &e->late, err));
+        if (borrowed) PITH_TRY(pith__tensor_copy(t, t, executor_arena_memory, &e->late, stop, err));
     }
     pith__late_count(e);
-    return fill_targets(e, outputs, err);
+    return fill_targets(e, outputs, stop, err);
 }
 
 pith_status pith__executor_run(pith__executor *executor, pith_tensor *outputs,
@@ -620,14 +623,14 @@ pith_status pith__executor_run(pith__executor *executor, pith_tensor *outputs,
     executor->tree->failed = NULL;
     PITH_TRY(
         pith__executor_run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, stop, err));
-    return settle_outputs(executor, outputs, err);
+    return settle_outputs(executor, outputs, stop, err);
 }
 
 pith_status pith__executor_plan_bytes(pith__executor *executor, size_t *bytes,
                                       const pith_tensor *inputs, int threads, pith_error *err) {
     pith__binding *b = NULL;
     PITH_TRY(pith__late_reset(executor, err));
-    PITH_TRY(set_ports(executor, inputs, err));
+    PITH_TRY(set_ports(executor, inputs, NULL, err));
     PITH_TRY(get_binding(executor, threads, NULL, &b, NULL, err));
     *bytes = 0;
     for (size_t m = 0; m < executor->plan->devices->memory_count; m++)

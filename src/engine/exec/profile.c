@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/caller_options.h"
 #include "base/dtype.h"
 #include "base/formats/json_write.h"
 #include "base/os/clock.h"
@@ -276,11 +277,14 @@ static void put_thread(pith__json_out *out, int lane) {
     pith__json_close(out, "}");
 }
 
-pith_status pith__profiling_write(const pith_profile *profile, const pith_writer *writer,
-                                  pith_error *err) {
+pith_status pith__profiling_write(const pith_profile *profile, const pith_call *call,
+                                  const pith_writer *writer, pith_error *err) {
+    pith_call o = PITH_CALL_INIT;
+    pith__stop own;
+    PITH_TAKE_OPTIONS(o, call, err);
     if (!profile) return pith__fail(err, PITH_ERR_ARGUMENT, "profile must not be NULL");
     PITH_TRY(pith__writer_check(writer, err));
-    pith__out written = { writer, false };
+    pith__out written = { .writer = writer, .stop = pith__stop_begin(&own, &o) };
     pith__json_out out = { &written, false };
     uint64_t origin = UINT64_MAX;
     for (const pith__lane *lane = profile->lanes; lane; lane = lane->next)
@@ -292,7 +296,8 @@ pith_status pith__profiling_write(const pith_profile *profile, const pith_writer
     pith__json_open(&out, "[");
     for (const pith__lane *lane = profile->lanes; lane; lane = lane->next) {
         put_thread(&out, lane->number);
-        for (const event *e = lane->first; e; e = e->next) put_event(&out, e, lane->number, origin);
+        for (const event *e = lane->first; e && !written.failed; e = e->next)
+            put_event(&out, e, lane->number, origin);
     }
     pith__json_close(&out, "]");
     pith__json_key(&out, "otherData");

@@ -174,8 +174,9 @@ typedef struct pith__function {
 
 /* The call that makes a graph, changes it or plans it. */
 typedef struct pith__making {
-    pith__stop *stop; /* NULL: it cannot be stopped, or there is no such call now */
-    int32_t threads;  /* see pith__threads_count */
+    pith__stop *stop;            /* NULL: it cannot be stopped, or there is no such call now */
+    int32_t threads;             /* see pith__threads_count */
+    struct pith__progress *told; /* of what it does beyond opening; NULL: nobody is told */
 } pith__making;
 
 struct pith__graph {
@@ -221,6 +222,8 @@ struct pith__graph {
 
 /* The stop of the call that makes the graph; NULL: there is none. */
 pith__stop *pith__graph_stop(const pith__graph *graph);
+/* Who is told of how far that call is; NULL: nobody. */
+struct pith__progress *pith__graph_told(const pith__graph *graph);
 /* The number of threads that making a graph may take. */
 int pith__graph_threads(const pith__graph *graph);
 

@@ -138,19 +138,22 @@ pith_status pith__run_alloc(pith__run *r, int output, int dtype, int rank, const
 /* Deep: a sequence's tensors and the bytes of strings are copied too, since what is copied may
  * outlive its source. */
 pith_status pith__tensor_copy(pith_tensor *to, const pith_tensor *from, pith__alloc_fn *alloc,
-                              void *context, pith_error *err) {
+                              void *context, pith__stop *stop, pith_error *err) {
     pith_tensor made = *from;
     made.data = alloc(context, from->bytes);
     if (!made.data) return pith__fail_memory(err, from->bytes);
-    if (from->bytes) memcpy(made.data, from->data, from->bytes);
+    if (from->bytes) PITH_TRY(pith__copy_until(stop, made.data, from->data, from->bytes, err));
     if (from->dtype == PITH_SEQUENCE) {
         pith_tensor *items = made.data;
         const pith_tensor *old = from->data;
-        for (int64_t i = 0; i < from->dims[0]; i++)
-            PITH_TRY(pith__tensor_copy(&items[i], &old[i], alloc, context, err));
+        for (int64_t i = 0; i < from->dims[0]; i++) {
+            if (i % 1024 == 1023) PITH_TRY(pith__stop_check(stop, err));
+            PITH_TRY(pith__tensor_copy(&items[i], &old[i], alloc, context, stop, err));
+        }
     } else if (from->dtype == PITH_STRING) {
         pith_str *strings = made.data;
         for (size_t i = 0; i < from->bytes / sizeof *strings; i++) {
+            if (i % 1024 == 1023) PITH_TRY(pith__stop_check(stop, err));
             if (!strings[i].size) continue;
             char *text = alloc(context, strings[i].size);
             if (!text) return pith__fail_memory(err, strings[i].size);
@@ -166,7 +169,15 @@ static void *op_run_memory(void *context, size_t bytes) {
 }
 
 pith_status pith__run_copy(pith__run *r, pith_tensor *to, const pith_tensor *from) {
-    return pith__tensor_copy(to, from, op_run_memory, r->exec, r->err);
+    PITH_TRY(pith__run_look(r));
+    if (from->dtype >= PITH_DTYPE_COUNT || from->dtype == PITH_STRING)
+        return pith__tensor_copy(to, from, op_run_memory, r->exec, r->exec->stop, r->err);
+    void *data = r->exec->alloc(r->exec, from->bytes);
+    if (!data) return pith__fail_memory(r->err, from->bytes);
+    const void *old = from->data; /* from and to may be one */
+    *to = *from;
+    to->data = data;
+    return pith__run_bytes(r, data, old, from->bytes);
 }
 
 /* A long step ends between two of its parts; the executor then sees that the run must end, and

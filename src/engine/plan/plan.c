@@ -61,9 +61,8 @@ static pith_status align_constant(builder *b, const pith__value *value) {
     *copy = *tensor;
     copy->data = pith__arena_alloc64(b->arena, tensor->bytes);
     if (!copy->data) return plan_out_of_memory(b);
-    memcpy(copy->data, tensor->data, tensor->bytes);
     b->constants[value->id] = copy;
-    return PITH_OK;
+    return pith__copy_until(b->packer.stop, copy->data, tensor->data, tensor->bytes, b->err);
 }
 
 /* Enters a constant. A small one that is not aligned in its file is copied at once. A large one is

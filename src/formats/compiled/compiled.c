@@ -231,14 +231,12 @@ pith_status pith__compiled_verify(pith_str file, pith__stop *stop, pith__progres
 typedef struct sink {
     pith__out *out; /* NULL: only the hash is wanted */
     pith__hash hash;
+    pith__stop *stop; /* of the hash */
     pith_error *err;
 } sink;
 
 static pith_status send(sink *s, const void *data, size_t size) {
-    if (!s->out) {
-        pith__hash_add(&s->hash, data, size);
-        return PITH_OK;
-    }
+    if (!s->out) return pith__hash_add_until(&s->hash, data, size, s->stop, s->err);
     pith__out_put(s->out, data, size);
     return pith__out_status(s->out, "the model", s->err);
 }
@@ -268,7 +266,8 @@ static pith_status send_section(sink *s, const pith__section_out *section) {
 /* Sections are walked twice: once for their hashes, which the table in front of them holds, and
  * once to be written. So nothing is kept in memory, and the writer gets the bytes in order. */
 pith_status pith__compiled_write(const pith__section_out *sections, size_t count,
-                                 const pith_writer *writer, pith_error *err) {
+                                 const pith_writer *writer, pith__stop *stop, pith__progress *told,
+                                 pith_error *err) {
     char head[HEADER + SECTIONS_MAX * ENTRY] = { 0 };
     if (count > SECTIONS_MAX)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
@@ -278,7 +277,7 @@ pith_status pith__compiled_write(const pith__section_out *sections, size_t count
     for (size_t i = 0; i < count; i++) {
         uint64_t alignment = compiled_alignment_of(sections[i].kind);
         char *p = head + HEADER + i * ENTRY;
-        sink hasher = { .err = err };
+        sink hasher = { .stop = stop, .err = err };
         pith__hash_init(&hasher.hash);
         PITH_TRY(send_section(&hasher, &sections[i]));
         end = (end + alignment - 1) & ~(alignment - 1);
@@ -295,7 +294,7 @@ pith_status pith__compiled_write(const pith__section_out *sections, size_t count
     compiled_put(head + 16, end, 8);
     snprintf(head + WRITER_AT, WRITER_SIZE, "%s", pith_version());
     compiled_put(head + 24, pith__hash_of(head + HASHED_FROM, head_size - HASHED_FROM), 8);
-    pith__out written = { .writer = writer };
+    pith__out written = { .writer = writer, .stop = stop, .told = told, .total = end };
     sink out = { .out = &written, .err = err };
     pith__out_begin(&written, end);
     PITH_TRY(send(&out, head, head_size));

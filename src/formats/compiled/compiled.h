@@ -100,8 +100,10 @@ typedef struct pith__section_out {
     size_t count;
 } pith__section_out;
 
-/* The writer, which has been checked, is told the size of the file before its first byte. */
+/* The writer, which has been checked, is told the size of the file before its first byte. told
+ * hears of the "bytes" that are written. */
 pith_status pith__compiled_write(const pith__section_out *sections, size_t count,
-                                 const pith_writer *writer, pith_error *err);
+                                 const pith_writer *writer, pith__stop *stop, pith__progress *told,
+                                 pith_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/progress.h"
 #include "base/caller_options.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -242,7 +243,9 @@ pith_status pith__model_write_onnx(const pith_source *source, const pith_export_
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the report has no size; initialise it with PITH_EXPORT_REPORT_INIT");
     pith__stop asked;
-    const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads };
+    pith__progress told;
+    const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads,
+                                  pith__progress_begin(&told, &o.call) };
     pith__export_graph_take_call(&open.call, &o.call);
     exported x = { .o = &o,
                    .report = &own,
@@ -253,6 +256,7 @@ pith_status pith__model_write_onnx(const pith_source *source, const pith_export_
     for (bool again = true; again && !status;) {
         status = pith__export_graph_open(&x.m, source, 1, &open, err);
         if (status) return status;
+        open.call.progress = NULL; /* of one opening */
         x.m->graph->making = &making;
         status = export_run(&x, sinks, &again);
         pith__model_destroy(x.m);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/memory/span_map.h"
 #include "formats/export/new_nodes.h"
@@ -122,14 +123,36 @@ pith_status pith__graph_cut(pith__graph *graph, const pith__graph_cut_part *cut,
 
 /* ---- constants ---- */
 
-static bool cut_is_same(const pith_tensor *a, const pith_tensor *b) {
-    return a->dtype == b->dtype && a->rank == b->rank &&
-           !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
+/* The size and a hash of the contents. */
+static pith_status cut_key(pith_str *key, const pith_tensor *t, pith__stop *stop,
+                           pith__arena *arena, pith_error *err) {
+    uint64_t about[2] = { 0, t->bytes };
+    pith__hash hash;
+    pith__hash_init(&hash);
+    PITH_TRY(pith__hash_add_until(&hash, t->data, t->bytes, stop, err));
+    about[0] = pith__hash_end(&hash);
+    *key = pith__arena_str(arena, (pith_str){ (const char *)about, sizeof about });
+    return key->data ? PITH_OK : pith__fail_memory(err, sizeof about);
 }
 
-/* Constants are found by their bytes. Of two with the same bytes and different types the first one
- * stays the only one that others can share. */
+/* Whether two constants with the same key are the same. */
+static pith_status cut_compare(bool *same, const pith_tensor *a, const pith_tensor *b,
+                               pith__stop *stop, pith_error *err) {
+    enum { PIECE = 4 << 20 };
+    *same = a->dtype == b->dtype && a->rank == b->rank && a->bytes == b->bytes &&
+            !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
+    for (size_t at = 0, n; *same && at < a->bytes; at += n) {
+        n = a->bytes - at < PIECE ? a->bytes - at : PIECE;
+        if (at) PITH_TRY(pith__stop_check(stop, err));
+        *same = !memcmp((const char *)a->data + at, (const char *)b->data + at, n);
+    }
+    return PITH_OK;
+}
+
+/* Constants are found by a hash of their bytes. Of two with the same hash, and other bytes or
+ * another type, the first one stays the only one that others can share. */
 pith_status pith__graph_cut_share_constants(size_t *shared, pith__graph *graph, pith_error *err) {
+    pith__stop *stop = pith__graph_stop(graph);
     pith__map seen;
     *shared = 0;
     if (pith__map_init(&seen, graph->arena, graph->value_count)) return pith__fail_memory(err, 0);
@@ -139,12 +162,16 @@ pith_status pith__graph_cut_share_constants(size_t *shared, pith__graph *graph, 
         if (v->kind != PITH_VALUE_CONST || !v->user_count || v->output_uses || !t ||
             t->dtype == PITH_STRING || !t->bytes)
             continue;
-        const pith_str contents = { t->data, t->bytes };
-        const uint32_t at = pith__map_get(&seen, contents);
-        if (at != UINT32_MAX && cut_is_same(graph->values[at]->type.data, t)) {
+        pith_str key;
+        PITH_TRY(cut_key(&key, t, stop, graph->arena, err));
+        const uint32_t at = pith__map_get(&seen, key);
+        bool same = false;
+        if (at != UINT32_MAX)
+            PITH_TRY(cut_compare(&same, graph->values[at]->type.data, t, stop, err));
+        if (same) {
             if (pith__value_replace(v, graph->values[at])) return pith__fail_memory(err, 0);
             ++*shared;
-        } else if (at == UINT32_MAX && !pith__map_put(&seen, contents, (uint32_t)i, NULL)) {
+        } else if (at == UINT32_MAX && !pith__map_put(&seen, key, (uint32_t)i, NULL)) {
             return pith__fail_memory(err, 0);
         }
     }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/progress.h"
 #include "base/caller_options.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -158,9 +159,19 @@ static size_t quantize_find_step(void *user, const pith__step *step) {
     return SIZE_MAX;
 }
 
+/* Tells how many weights have their codes. */
+static void quantize_progress(const pith__quantized *q) {
+    size_t done = 0;
+    for (size_t i = 0; i < q->count; i++)
+        done += q->weights[i].codes.codes != NULL || q->weights[i].unseen;
+    pith__progress_tell(pith__graph_told(q->graph), "weights", done, q->count);
+}
+
 static pith_status quantize_round_one(void *user, size_t weight, const struct pith__factor *factor,
                                       pith__arena *scratch, pith_error *err) {
-    return pith__quantized_round(user, weight, factor, scratch, err);
+    PITH_TRY(pith__quantized_round(user, weight, factor, scratch, err));
+    quantize_progress(user);
+    return PITH_OK;
 }
 
 static pith_status quantize_lengths(int64_t **k, const pith__quantized *q, pith_model *m,
@@ -230,7 +241,7 @@ static pith_status quantize_watch(pith__input_range *ranges, pith__quantized *q,
                                .method = o->ranges,
                                .percentile = o->percentile };
     if (o->inputs) PITH_TRY(quantize_check_inputs(m, o, err));
-    if (o->inputs) PITH_TRY(pith__model_program(&job.program, m, NULL, err));
+    if (o->inputs) PITH_TRY(pith__model_program(&job.program, m, pith__graph_stop(m->graph), err));
     PITH_TRY(pith__input_ranges_run(ranges, &job, &m->arena, err));
     for (size_t i = 0; i < q->count; i++) {
         q->weights[i].low = ranges[i].low;
@@ -287,6 +298,7 @@ static pith_status quantize_round_all(pith__quantized *q, const pith_allocator *
     for (size_t i = 0; i < q->count && !status; i++) {
         if (!q->weights[i].codes.codes && !q->weights[i].unseen)
             status = pith__quantized_round(q, i, NULL, &scratch, err);
+        if (!status) quantize_progress(q);
         pith__arena_reset(&scratch);
     }
     pith__arena_free(&scratch);
@@ -305,6 +317,7 @@ static pith_status quantize_smooth_all(pith__quantized *q, const pith__input_ran
             continue;
         if (!pith__quantized_smooth(q, i, ranges[i].rows, ranges[i].row_count, &scratch))
             status = quantize_ended(q, err);
+        if (!status) quantize_progress(q);
     }
     pith__arena_free(&scratch);
     return status;
@@ -406,7 +419,9 @@ pith_status pith__model_write_quantized(const pith_source *source,
             err, PITH_ERR_ARGUMENT,
             "the report has no size; initialise it with PITH_QUANTIZE_MODEL_REPORT_INIT");
     pith__stop asked;
-    const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads };
+    pith__progress told;
+    const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads,
+                                  pith__progress_begin(&told, &o.call) };
     pith__export_graph_take_call(&open.call, &o.call);
     PITH_TRY(pith__export_graph_open(&m, source, 1, &open, err));
     m->graph->making = &making;

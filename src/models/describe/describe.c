@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/caller_options.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/formats/json_write.h"
@@ -375,10 +376,14 @@ static void describe_put(void *out, const char *text, size_t size) {
 }
 
 pith_status pith__model_describe(const pith_model *model, pith_description form,
-                                 const pith_writer *writer, pith_error *err) {
+                                 const pith_call *call, const pith_writer *writer,
+                                 pith_error *err) {
+    pith_call o = PITH_CALL_INIT;
+    pith__stop own;
+    PITH_TAKE_OPTIONS(o, call, err);
     const pith__graph *graph = model->text.ragged ? model->text.ragged : model->graph;
     const pith__plan *plan = pith__program_plan(&model->text.program);
-    pith__out out = { .writer = writer };
+    pith__out out = { .writer = writer, .stop = pith__stop_begin(&own, &o) };
     pith__json_out w = { &out, false };
     PITH_TRY(pith__writer_check(writer, err));
     switch (form) {
@@ -397,7 +402,7 @@ pith_status pith__model_describe(const pith_model *model, pith_description form,
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the model was opened without PITH_OPEN_DESCRIBE, which this form needs");
     if (!plan && model->runtime == &pith__runtime_builtin)
-        PITH_TRY(pith__model_plan(&plan, model, NULL, err));
+        PITH_TRY(pith__model_plan(&plan, model, out.stop, err));
     PITH_TRY(pith__account_explain(&model->account, put_model(&w, model, plan, err), err));
     return pith__out_status(&out, "the description", err);
 }

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/left_out_pieces.h"
 #include "base/os/clock.h"
+#include "base/os/threads.h"
 #include "base/str.h"
 #include "engine/exec/profile.h"
 #include "engine/ops/custom/custom.h"
@@ -163,12 +164,13 @@ pith_status pith__model_open_program(pith__program *program, const pith_model *m
 
 /* The graph's `making` is read wherever something is made of the graph, so it changes behind the
  * lock only. While the model is opened nobody else knows it. */
-pith__making pith__model_begin_making(const pith_model *model, pith__stop *stop) {
+pith_status pith__model_begin_making(pith__making *before, const pith_model *model,
+                                     pith__stop *stop, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model;
-    pthread_mutex_lock(&m->lock);
-    const pith__making before = m->making;
+    PITH_TRY(pith__threads_lock(&m->lock, stop, err));
+    *before = m->making;
     m->making.stop = stop;
-    return before;
+    return PITH_OK;
 }
 
 void pith__model_end_making(const pith_model *model, pith__making before) {
@@ -183,7 +185,8 @@ pith_status pith__model_program(const pith__program **program, const pith_model 
                                 pith__stop *stop, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
     pith_status status = PITH_OK;
-    const pith__making before = pith__model_begin_making(m, stop);
+    pith__making before;
+    PITH_TRY(pith__model_begin_making(&before, m, stop, err));
     if (!m->program.runtime) {
         status = pith__model_open_program(&m->program, m, m->graph, &m->program_arena, err);
         if (status) pith__arena_free(&m->program_arena);
@@ -293,6 +296,15 @@ static void open_forget_call(pith_model *m) {
     m->progress = NULL;
 }
 
+/* Who could not read on because the call must end may have told another reason, such as a file that
+ * is cut off. */
+static pith_status open_settle(pith_model *m, pith_status status, pith__stop *stop,
+                               pith_error *err) {
+    m->account.stop = NULL;
+    if (status && pith__stop_is_known(stop)) return pith__stop_check(stop, err);
+    return pith__account_settle(&m->account, status, err);
+}
+
 /* The order of opening: devices and the runtime that was asked for, the file, the graph's passes,
  * texts, upkeep. Options that point into the caller's memory are dropped at the end. */
 pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *origin,
@@ -303,7 +315,8 @@ pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *o
     pith__progress told;
     PITH_TRY(create_model(&m, options, origin->held, err));
     m->limits = limits;
-    m->making = (pith__making){ stop, m->options.call.threads };
+    m->making = (pith__making){ .stop = stop, .threads = m->options.call.threads };
+    m->account.stop = stop;
     m->progress = pith__progress_begin(&told, &m->options.call);
     pith__lane *lane = pith__profile_lane(m->options.call.profile);
     uint64_t begin = pith__lane_now(lane);
@@ -316,7 +329,7 @@ pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *o
     pith__lane_phase(lane, "read", begin, -1);
     if (!status) status = open_finish(m, lane, err);
     if (!status) status = open_upkeep(m, err);
-    status = pith__account_settle(&m->account, status, err);
+    status = open_settle(m, status, stop, err);
     if (!status) pith__progress_tell(m->progress, "steps", OPEN_STEPS, OPEN_STEPS);
     pith__lane_phase(lane, "open", begin, -1);
     m->limits = NULL;
@@ -341,10 +354,11 @@ pith_status pith__model_identify(
     pith_model *m = NULL;
     PITH_TRY(create_model(&m, options, origin->held, err));
     m->identify = identify;
-    m->making = (pith__making){ stop, m->options.call.threads };
+    m->making = (pith__making){ .stop = stop, .threads = m->options.call.threads };
+    m->account.stop = stop;
     pith_status status = pith__stop_check(stop, err);
     if (!status) status = origin->open(m, origin, err);
-    status = pith__account_settle(&m->account, status, err);
+    status = open_settle(m, status, stop, err);
     if (status)
         pith__model_destroy(m);
     else

@@ -134,7 +134,7 @@ static pith_status source_fill(pith_source *s, const char *path, const pith_sour
     PITH_TRY(source_copy(&s->route, s, o->route, err));
     if (path && o->flags & PITH_SOURCE_FILE) {
         PITH_TRY(source_copy(&s->path, s, path, err));
-        return s->files.held.open(&s->files.held, &file, path, err);
+        return s->files.held.open(&s->files.held, &file, path, stop, err);
     }
     if (path) PITH_TRY(pith__hub_find(&found, path, &s->arena, err));
     s->path = found.data;
@@ -230,12 +230,13 @@ pith_status pith__model_source_open_model(pith_model **model, const pith_source 
     return pith__model_make(model, pith__model_source_origin(source), &o, err);
 }
 
-pith_status pith__model_source_bytes(pith_str *bytes, const pith_source *source, pith_error *err) {
+pith_status pith__model_source_bytes(pith_str *bytes, const pith_source *source, pith__stop *stop,
+                                     pith_error *err) {
     pith__held *held = pith__model_source_origin(source).held;
     pith__file file;
     *bytes = source->bytes;
     if (!source->path) return PITH_OK;
-    PITH_TRY(held->open(held, &file, source->path, err));
+    PITH_TRY(held->open(held, &file, source->path, stop, err));
     *bytes = (pith_str){ (const char *)file.data, file.size };
     return PITH_OK;
 }

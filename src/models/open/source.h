@@ -38,6 +38,7 @@ pith_status pith__model_source_open_model(pith_model **model, const pith_source 
 
 /* The bytes of a source that is one file, which is closed with it; of a directory the error of
  * opening it as a file. */
-pith_status pith__model_source_bytes(pith_str *bytes, const pith_source *source, pith_error *err);
+pith_status pith__model_source_bytes(pith_str *bytes, const pith_source *source, pith__stop *stop,
+                                     pith_error *err);
 
 #endif

@@ -41,12 +41,19 @@ struct pith_session {
     bool apart;                /* axes that share a symbol have been given different sizes */
 };
 
-/* One block holds the session and its arrays, whose sizes are fixed by the graph. */
+/* What runs the model's program. */
+static pith_status make_runner(pith_session *s, pith__stop *stop, pith_error *err) {
+    const pith__program *program;
+    const pith__executor_options options = pith__model_executor_options(s->model);
+    PITH_TRY(pith__model_program(&program, s->model, stop, err));
+    return pith__runner_create(&s->runner, program, &options, err);
+}
+
+/* One block holds the session and its arrays, whose sizes are fixed by the graph. A model that
+ * embeds texts has no program as long as nobody runs it as tensors, and making it takes long: that
+ * is left to the first run, which can be ended. */
 pith_status pith__model_create_session(pith_session **session, const pith_model *model,
                                        pith_error *err) {
-    const pith__program *program;
-    pith_status status = pith__model_program(&program, model, NULL, err);
-    if (status) return pith__account_explain(&model->account, status, err);
     size_t count = model->graph->input_count; /* the graph holds as many pointers already */
     size_t outputs = model->graph->output_count;
     size_t symbols = pith__dims_symbol_count(model->graph->dims);
@@ -65,8 +72,7 @@ pith_status pith__model_create_session(pith_session **session, const pith_model 
     s->open = s->warned + count;
     s->wanted = s->open + count;
     memset(s->inputs, 0, bytes - sizeof *s);
-    pith__executor_options options = pith__model_executor_options(model);
-    status = pith__runner_create(&s->runner, program, &options, err);
+    const pith_status status = model->text.encoder ? PITH_OK : make_runner(s, NULL, err);
     if (status)
         pith__memory_free(&model->account.allocator, s);
     else
@@ -236,6 +242,7 @@ static pith_status run_taken(pith_session *s, pith_tensor *outputs, const bool *
         s->second_plan = NULL;
         PITH_TRY(f->create(&s->second_plan, m, s->open, s->apart, &options, stop, err));
     }
+    if (!own && !s->runner.runtime) PITH_TRY(make_runner(s, stop, err));
     pith__runner runner = own ? f->ready(s->second_plan, s->inputs) : s->runner;
     pith__runner_trace(&runner, pith__lane_trace(lane), lane);
     const pith_tensor *targets = s->target_count ? s->targets : NULL;

@@ -134,7 +134,8 @@ static bool session_right(uint32_t *seed) {
     pith_session *s;
     float rows[SESSION_TOKENS * DIM];
     int run = (int)(next_random(seed) % SESSION_RUNS);
-    pith_status status = pith_session_pool_borrow(&s, pool, next_random(seed) % 2 ? -1 : 5, NULL);
+    pith_status status =
+        pith_session_pool_borrow(&s, pool, next_random(seed) % 2 ? -1 : 5, NULL, NULL);
     if (status == PITH_ERR_BUSY) return true;
     if (status) return false;
     status = run_session(s, rows, run, next_random(seed) % 2);

@@ -193,7 +193,7 @@ static size_t steps_of(pith_session *session, const pith_tensor *x, const char *
     if (pith_session_run(session, outputs, input_names, x, 1, &o, &err))
         fail_msg("%s", err.message);
     const pith_writer writer = { .write = append, .user = &record };
-    assert_int_equal(pith_profile_write(profile, &writer, NULL), PITH_OK);
+    assert_int_equal(pith_profile_write(profile, NULL, &writer, NULL), PITH_OK);
     count_steps(&count, record.data, record.size);
     free(record.data);
     pith_profile_destroy(profile);
@@ -466,7 +466,7 @@ static void test_orders(void **state) {
         assert_ptr_equal(model, shared);
         assert_int_equal(pith_session_create(&session, model, NULL), PITH_OK);
         assert_int_equal(pith_session_pool_create(&pool, model, NULL, NULL), PITH_OK);
-        assert_int_equal(pith_session_pool_borrow(&borrowed, pool, 0, NULL), PITH_OK);
+        assert_int_equal(pith_session_pool_borrow(&borrowed, pool, 0, NULL, NULL), PITH_OK);
         pith_session_pool_return(pool, borrowed);
         assert_int_equal(pith_model_run(full, model, input_names, &x, 1, NULL, NULL), PITH_OK);
         for (size_t i = 0; i < OUTPUTS; i++) pith_tensor_free(&full[i]);
@@ -538,7 +538,7 @@ static void test_info(void **state) {
     assert_int_equal(pith_model_report(&info, model, NULL), PITH_ERR_ARGUMENT);
     text compiled = { NULL, 0 };
     const pith_writer writer = { .write = append, .user = &compiled };
-    assert_int_equal(pith_model_save(model, &writer, NULL), PITH_OK);
+    assert_int_equal(pith_model_save(model, NULL, &writer, NULL), PITH_OK);
     pith_model_close(model);
     pith__wire_build file = { .bytes = compiled.data, .size = compiled.size };
     model = open_bytes(&file, NULL);

@@ -187,7 +187,7 @@ static void save_model(const char *path) {
     pith_error err = PITH_ERROR_INIT;
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
-    if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err))
+    if (pith_model_save(model, NULL, &(pith_writer){ write_piece, NULL, f }, &err))
         fail_msg("%s", err.message);
     assert_int_equal(fclose(f), 0);
 }

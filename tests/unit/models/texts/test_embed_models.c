@@ -65,8 +65,8 @@ static void check_ragged(const pith_model *model, const char *name) {
     static char description[DESCRIPTION_MAX];
     pith_error err = PITH_ERROR_INIT;
     description[0] = 0;
-    if (pith_model_describe(model, PITH_DESCRIBE_JSON, &(pith_writer){ append, NULL, description },
-                            &err))
+    if (pith_model_describe(model, PITH_DESCRIBE_JSON, NULL,
+                            &(pith_writer){ append, NULL, description }, &err))
         fail_msg("%s", err.message);
     const char *expected = "\"ragged\": true, \"ragged_reason\": \"\"";
     const char *said = strstr(description, "\"ragged\": ");
