@@ -88,7 +88,7 @@ static void put_steps(pith__json_out *w, const pith__plan *plan) {
     if (plan)
         for (size_t i = 0; i < plan->step_count; i++) {
             pith__json_separate(w);
-            pith__json_put_string(w, pith__str_of(plan->steps[i].device->backend->name));
+            pith__json_put_string(w, pith__str_of(plan->steps[i].device->choice->name));
         }
     pith__json_close(w, "]");
 }
