@@ -107,9 +107,12 @@ struct pith__backend {
     size_t pass_count;
     bool (*supports)(void *context, const pith__node *node);
     pith_status (*prepare)(void *context, pith__prepare *c); /* constants are in host memory */
-    /* Makes one program of a connected part of the graph, of two nodes or more that it supports:
-     * sets c->state, with which `scratch` and `run` are then called for all of it
-     * (engine/backend/claim.h). NULL: each node is prepared and run by itself. */
+    /* The least number of connected nodes that become one program (2 or more); 0: each node is
+     * prepared and run by itself, as all are where this is NULL. */
+    size_t (*program_least)(void *context);
+    /* Makes one program of a connected part of the graph, all of it nodes that it supports: sets
+     * c->state, with which `scratch` and `run` are then called for all of it
+     * (engine/backend/claim.h). */
     pith_status (*compile)(void *context, pith__prepare *c, struct pith__claim *claim);
     pith_status (*scratch)(void *context, const pith__infer *c, const void *state, int threads,
                            size_t *bytes);
@@ -178,6 +181,11 @@ struct pith__device {
     void *context;
     int memory; /* 0: the host's; otherwise its index in pith__devices.memories */
 };
+
+/* As backend->program_least. */
+static inline size_t pith__device_program_least(const pith__device *d) {
+    return d->backend->program_least ? d->backend->program_least(d->context) : 0;
+}
 
 typedef struct pith__devices {
     pith__device *items; /* in the order of the table */

@@ -112,7 +112,7 @@ static pith_status claim_begin(claim_maker *m, pith__choose_device *choose, cons
         claim_node *n = &m->nodes[at++];
         n->node = node;
         PITH_TRY(choose(context, node, &n->device));
-        n->claimable = n->device->backend->compile && claim_fits(node) &&
+        n->claimable = pith__device_program_least(n->device) && claim_fits(node) &&
                        !(node->op->flags & PITH_OP_VIEW);
         claim_view(m, n);
         for (int i = 0; i < node->input_count; i++)
@@ -325,7 +325,8 @@ static pith_status claim_make(claim_maker *m, claim_part *p) {
     return PITH_OK;
 }
 
-/* The parts of a run, in the order of their first nodes. A part of one node stands for itself. */
+/* The parts of a run, in the order of their first nodes. The nodes of a part that is too small for a
+ * program stand for themselves. */
 static pith_status claim_parts(claim_maker *m, size_t from, pith__placed_node *nodes,
                                size_t *placed) {
     uint32_t *members = pith__arena_array(&m->scratch, m->taken - from, sizeof *members);
@@ -343,9 +344,12 @@ static pith_status claim_parts(claim_maker *m, size_t from, pith__placed_node *n
         m->nodes[p.root].first = 0;
         if (!next) continue;
         for (; next; next = m->nodes[next - 1].next) members[p.count++] = next - 1;
-        if (p.count > 1) PITH_TRY(claim_make(m, &p));
-        nodes[(*placed)++] =
-            (pith__placed_node){ p.claim ? &p.claim->node : n->node, n->device, p.claim };
+        const size_t least = pith__device_program_least(n->device);
+        if (p.count >= least) PITH_TRY(claim_make(m, &p));
+        if (p.claim)
+            nodes[(*placed)++] = (pith__placed_node){ &p.claim->node, n->device, p.claim };
+        for (size_t k = 0; !p.claim && k < p.count; k++)
+            nodes[(*placed)++] = (pith__placed_node){ m->nodes[members[k]].node, n->device, NULL };
     }
     return PITH_OK;
 }

@@ -301,7 +301,7 @@ static pith_status placement_fetch_outputs(placement *p) {
 
 static bool placement_compiles(const pith__devices *devices) {
     for (size_t i = 0; i < devices->count; i++)
-        if (devices->items[i].backend->compile) return true;
+        if (pith__device_program_least(&devices->items[i])) return true;
     return false;
 }
 
