@@ -58,7 +58,8 @@ void runtime_choice_apply(pith_open_options *open, runtime_choice *choice, int32
     options.ort_threads = threads;
     const char *devices = choice->devices;
     if (devices) split_devices(choice);
-    if (devices && !strcmp(devices, "auto")) choice->providers.count = 0; /* the library's default */
+    if (devices && !strcmp(devices, "auto"))
+        choice->providers.count = 0; /* the library's default */
     if (strcmp(runtime_names[choice->name], "ort") != 0) open->devices = devices;
     options.providers = choice->providers.items;
     options.provider_count = choice->providers.count;

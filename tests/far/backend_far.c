@@ -252,8 +252,8 @@ static bool far_supports(void *context, const pith__node *node) {
     if (node->op != far_op(node)) return true;
     if (far.seed == FAR_NONE || (!node->op->run && !view)) return false;
     if (far.seed == FAR_ALL) return true;
-    uint32_t hash =
-        far_mix(0x811C9DC5u ^ far.seed * 0x9E3779B9u, node->op_type.data, node->op_type.size);
+    uint32_t hash = far_mix(0x811C9DC5u ^ (far.seed + 7919u * (uint32_t)c->ordinal) * 0x9E3779B9u,
+                            node->op_type.data, node->op_type.size);
     for (int i = 0; far.seed % 2 && i < node->output_count; i++)
         if (node->outputs[i])
             hash = far_mix(hash, (const char *)&node->outputs[i]->id, sizeof node->outputs[i]->id);
@@ -290,7 +290,8 @@ static pith_status far_check(const far_context *c, const pith__run *r) {
     for (int i = 0; i < r->in_count && !(op->flags & PITH_OP_SHAPE_ONLY); i++) {
         /* without data: it is packed */
         if (!r->in[i] || !r->in[i]->bytes || !r->in[i]->data || far_is_packed(r->node, i)) continue;
-        if (far_memory_holds(c->ordinal, r->in[i]->data, r->in[i]->bytes) == far_on_host(r->node, i))
+        if (far_memory_holds(c->ordinal, r->in[i]->data, r->in[i]->bytes) ==
+            far_on_host(r->node, i))
             return pith__fail(r->err, PITH_ERR_RUN, "input %d is in the wrong memory", i);
     }
     for (int i = 0; i < r->out_count; i++)

@@ -23,8 +23,8 @@ const pith__op *far_op(const pith__node *node) {
 
 /* Operators on floats only, which nothing is known of before the run. */
 static bool has_twin(const pith__node *node) {
-    static const char *const names[] = { "Relu", "Tanh", "Gelu", "LayerNormalization", "Softmax",
-                                         "Erf" };
+    static const char *const names[] = { "Relu",    "Tanh", "Gelu", "LayerNormalization",
+                                         "Softmax", "Erf" };
     const pith__value *in = pith__node_input(node, 0);
     bool named = false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -49,7 +49,8 @@ typedef struct pith__device_choice {
     int32_t number;      /* its place in the caller's list, from 1: pith_tensor.device */
     int32_t ordinal;     /* device_id */
     size_t memory_limit; /* bytes of its memory that all plans of the model may hold; 0: no limit */
-    const pith__device_setting *settings; /* [setting_count] others, which backend->check has seen */
+    const pith__device_setting
+        *settings; /* [setting_count] others, which backend->check has seen */
     size_t setting_count;
     atomic_size_t *held; /* bytes of its memory that they hold; NULL: nobody counts */
 } pith__device_choice;
@@ -77,7 +78,7 @@ typedef enum pith__copy_way {
 /* How the results of a device compare with the CPU's. */
 typedef struct pith__accuracy {
     const char *precision; /* of matmuls of f32: "float32", "tf32", "bfloat16", … */
-    double rtol, atol;     /* |a - b| <= atol + rtol * |b| for b of the CPU; both 0: the same bits */
+    double rtol, atol; /* |a - b| <= atol + rtol * |b| for b of the CPU; both 0: the same bits */
 } pith__accuracy;
 
 /* A rewriting of the main graph for one kind of device, made in a copy that belongs to the plan.

@@ -21,7 +21,7 @@ typedef struct pith__claim {
     size_t member_count;
     const pith__value *const *values; /* [value_count]: the inputs, then what the members make */
     size_t value_count;
-    const bool *on_host; /* [node.input_count]: the input is in host memory */
+    const bool *on_host;    /* [node.input_count]: the input is in host memory */
     const int32_t *results; /* [node.output_count]: places of the outputs in values */
     bool *packed; /* [node.input_count], all false at first; compile sets it where run does not read
                      the input, a constant */

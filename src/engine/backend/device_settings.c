@@ -118,16 +118,17 @@ static pith_status device_no_memory(const pith__device *d, size_t bytes, const c
                                     pith_error *err) {
     const pith__device_choice *c = d->choice;
     const size_t held = c->held ? atomic_load_explicit(c->held, memory_order_relaxed) : 0;
-    if (c->memory_limit && bytes > c->memory_limit - (held < c->memory_limit ? held : c->memory_limit))
-        return pith__fail(err, PITH_ERR_MEMORY,
-                          "backend '%s' has no %zu bytes for %s: %zu of the %zu of its memory_limit "
-                          "are in use",
-                          c->name, bytes, what, held, c->memory_limit);
+    if (c->memory_limit &&
+        bytes > c->memory_limit - (held < c->memory_limit ? held : c->memory_limit))
+        return pith__fail(
+            err, PITH_ERR_MEMORY,
+            "backend '%s' has no %zu bytes for %s: %zu of the %zu of its memory_limit "
+            "are in use",
+            c->name, bytes, what, held, c->memory_limit);
     return pith__fail(err, PITH_ERR_MEMORY, "backend '%s' has no %zu bytes for %s", c->name, bytes,
                       what);
 }
 
-const pith__device_functions pith__device_functions_all = { .set = device_set,
-                                                            .alloc = device_alloc,
-                                                            .free = device_free,
-                                                            .no_memory = device_no_memory };
+const pith__device_functions pith__device_functions_all = {
+    .set = device_set, .alloc = device_alloc, .free = device_free, .no_memory = device_no_memory
+};

@@ -131,8 +131,9 @@ pith_status pith__device_list_read(pith__device_list *list, const char *names,
     else
         for (const char *at = names; at;) PITH_TRY(device_list_take(&r, device_item(&at)));
     if (list->count > PITH_DEVICES_MOST)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the list has %zu devices; at most %d can be used",
-                          list->count, PITH_DEVICES_MOST);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the list has %zu devices; at most %d can be used", list->count,
+                          PITH_DEVICES_MOST);
     if (list->count) return device_list_distinct(list, err);
     pith__text_out out = pith__text_begin(text, sizeof text);
     for (size_t i = 0; i < pith__backend_table_count; i++)

@@ -38,7 +38,8 @@ static pith_status ends_no_device(const pith__devices *devices, const char *what
                            d->choice->name);
     }
     return pith__fail(err, PITH_ERR_ARGUMENT,
-                      "%s '" PITH_STR_FMT "': the model does not run on device %d; its devices with "
+                      "%s '" PITH_STR_FMT
+                      "': the model does not run on device %d; its devices with "
                       "memory are %s",
                       what, PITH_STR_ARG(name), number, out.used ? list : "none");
 }
@@ -63,7 +64,8 @@ static pith_status ends_find(int *memory, const pith__executor *e, const pith_te
     if (t->data && t->bytes && d->backend->holds &&
         !d->backend->holds(d->context, t->data, t->bytes))
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "%s '" PITH_STR_FMT "': its %zu bytes are not in the memory of device %d, "
+                          "%s '" PITH_STR_FMT
+                          "': its %zu bytes are not in the memory of device %d, "
                           "'%s'",
                           what, PITH_STR_ARG(name), t->bytes, t->device, d->choice->name);
     if (t->stream && (!d->backend->await || !d->backend->follow))
@@ -96,8 +98,8 @@ pith_status pith__device_ends_begin(pith__executor *e, pith_error *err) {
     for (size_t i = 0; e->targets && i < count; i++) {
         int memory;
         if (!e->targets[i].device || !ends_wanted(e, i)) continue;
-        PITH_TRY(ends_find(&memory, e, &e->targets[i], "output", e->plan->graph->outputs[i]->name,
-                           err));
+        PITH_TRY(
+            ends_find(&memory, e, &e->targets[i], "output", e->plan->graph->outputs[i]->name, err));
         d->ends[first + i] = (uint8_t)memory;
         d->any = true;
     }
@@ -110,7 +112,8 @@ pith_status pith__device_ends_begin(pith__executor *e, pith_error *err) {
  * port is in memory m. */
 static uint64_t ends_reads(const pith__step *step, int input) {
     const uint32_t flags = step->node->op->flags;
-    if (flags & PITH_OP_SHAPE_ONLY || (flags & PITH_OP_VIEW && input == 0 && !step->claim)) return 0;
+    if (flags & PITH_OP_SHAPE_ONLY || (flags & PITH_OP_VIEW && input == 0 && !step->claim))
+        return 0;
     return step->is_copy && step->memory ? ~(UINT64_C(1) << step->memory) : UINT64_MAX;
 }
 
@@ -278,15 +281,15 @@ static pith_status ends_put(pith__executor *e, pith_tensor *result, const pith_t
     void *to = target->data;
     if (!to && (!there || ends_is_lent(e, result, memory))) {
         to = pith__late_alloc_in(e, memory, result->bytes);
-        if (!to)
-            return pith__device_functions_used->no_memory(d, result->bytes, "an output", err);
+        if (!to) return pith__device_functions_used->no_memory(d, result->bytes, "an output", err);
     }
     const bool moves = to && to != result->data && result->bytes;
     pith__executor_note(e, moves ? PITH_COUNT_tensors_copied : PITH_COUNT_tensors_bound, 1);
     if (moves)
-        PITH_TRY(ends_failed(e, d,
-                             d->backend->copy(d->context, to, result->data, result->bytes,
-                                              there ? PITH_COPY_WITHIN : PITH_COPY_TO_DEVICE, err)));
+        PITH_TRY(
+            ends_failed(e, d,
+                        d->backend->copy(d->context, to, result->data, result->bytes,
+                                         there ? PITH_COPY_WITHIN : PITH_COPY_TO_DEVICE, err)));
     if (to) result->data = to;
     result->device = target->device;
     result->stream = target->stream;

@@ -222,10 +222,9 @@ static pith_status program_watch(const pith__running *r, size_t step, uint64_t b
                                  pith_error *err) {
     const pith__device *d = r->executor->plan->steps[step].device;
     if (!r->executor->tree->trace || !d->backend->mark) return PITH_OK;
-    const pith__flight f = { .device = d,
-                             .mark = d->backend->mark(d->context),
-                             .step = step,
-                             .begin_ns = begin_ns };
+    const pith__flight f = {
+        .device = d, .mark = d->backend->mark(d->context), .step = step, .begin_ns = begin_ns
+    };
     return flight_begin(r, &f, err);
 }
 

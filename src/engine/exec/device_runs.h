@@ -30,8 +30,8 @@ typedef struct pith__executor_devices {
     uint64_t *readers;  /* [ports] bit m: a port that lies in memory m is read in host memory too;
                            made when first needed */
     bool readers_known;
-    uint8_t *ends; /* [ports + outputs]: the memory of each in this run; 0: the host's */
-    bool any;      /* one of them is not 0 */
+    uint8_t *ends;  /* [ports + outputs]: the memory of each in this run; 0: the host's */
+    bool any;       /* one of them is not 0 */
     uint64_t *left; /* [memories] mark of work that the last run left under way; 0: none */
     pith__flight flights[PITH_FLIGHTS_MOST]; /* the oldest first */
     size_t flight_count;

@@ -16,13 +16,13 @@ typedef struct pith__executor pith__executor;
 
 /* One record per step of a run, and one per binding made for it, for profiles. */
 typedef struct pith__trace_event {
-    const pith__step *step; /* NULL: a binding was made */
-    size_t index;           /* index of the step in its plan */
-    uint32_t branch;        /* 0: alone; else 1 + number of the branch, beside others of its
+    const pith__step *step;     /* NULL: a binding was made */
+    size_t index;               /* index of the step in its plan */
+    uint32_t branch;            /* 0: alone; else 1 + number of the branch, beside others of its
                                region */
     const pith__device *device; /* that did it, beside other steps; NULL: it was done when the next
                                    step began */
-    int depth;              /* 0: the main graph; a subgraph's steps lie inside their owner's
+    int depth;                  /* 0: the main graph; a subgraph's steps lie inside their owner's
                                time */
     uint64_t begin_ns, end_ns;
     const pith__run *run; /* valid during the call; contents may be read if step->memory is 0 */

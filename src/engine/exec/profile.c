@@ -207,8 +207,7 @@ static void record(void *context, const pith__trace_event *traced) {
     e->branch = traced->branch;
     if (traced->device) {
         e->memory = traced->device->memory;
-        e->device =
-            pith__arena_str(&lane->arena, pith__str_of(traced->device->choice->name)).data;
+        e->device = pith__arena_str(&lane->arena, pith__str_of(traced->device->choice->name)).data;
     }
     e->threads = r->exec->threads;
     e->operations = cost.operations;

@@ -43,7 +43,9 @@ typedef struct claim_maker {
     pith_error *err;
 } claim_maker;
 
-static pith_status claim_out_of_memory(const claim_maker *m) { return pith__fail_memory(m->err, 0); }
+static pith_status claim_out_of_memory(const claim_maker *m) {
+    return pith__fail_memory(m->err, 0);
+}
 
 static void claim_push(claim_maker *m, claim_queue *q, uint32_t index) {
     m->nodes[index].next = 0;
@@ -128,9 +130,8 @@ static pith_status claim_begin(claim_maker *m, pith__choose_device *choose, cons
 /* Shapes hang on what this run makes. */
 static bool claim_must_wait(const claim_maker *m, const claim_node *n) {
     for (int i = 0; i < n->node->input_count && i < 32; i++) {
-        const claim_node *from = n->node->op->shape_inputs >> i & 1
-                                     ? claim_maker_of(m, n->node->inputs[i])
-                                     : NULL;
+        const claim_node *from =
+            n->node->op->shape_inputs >> i & 1 ? claim_maker_of(m, n->node->inputs[i]) : NULL;
         if (from && from->run == m->run) return true;
     }
     return false;
@@ -346,8 +347,7 @@ static pith_status claim_parts(claim_maker *m, size_t from, pith__placed_node *n
         for (; next; next = m->nodes[next - 1].next) members[p.count++] = next - 1;
         const size_t least = pith__device_program_least(n->device);
         if (p.count >= least) PITH_TRY(claim_make(m, &p));
-        if (p.claim)
-            nodes[(*placed)++] = (pith__placed_node){ &p.claim->node, n->device, p.claim };
+        if (p.claim) nodes[(*placed)++] = (pith__placed_node){ &p.claim->node, n->device, p.claim };
         for (size_t k = 0; !p.claim && k < p.count; k++)
             nodes[(*placed)++] = (pith__placed_node){ m->nodes[members[k]].node, n->device, NULL };
     }
@@ -377,8 +377,8 @@ static pith_status claim_all(claim_maker *m, pith__placed_node *nodes, size_t *p
 }
 
 static pith_status claims_gather(pith__placed_node *nodes, size_t *placed, const pith__plan *plan,
-                                 size_t count, pith__choose_device *choose,
-                                 const void *context, pith_error *err) {
+                                 size_t count, pith__choose_device *choose, const void *context,
+                                 pith_error *err) {
     claim_maker m = { .plan = plan, .arena = plan->arena, .count = count, .err = err };
     const size_t values = 2 * plan->graph->value_count;
     pith__arena_init(&m.scratch, plan->arena->allocator);

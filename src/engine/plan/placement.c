@@ -310,8 +310,8 @@ static pith_status placement_add_gathered(placement *p, size_t nodes) {
     pith__placed_node *list = pith__arena_array(p->arena, nodes, sizeof *list);
     size_t count;
     if (!list) return placement_out_of_memory(p);
-    PITH_TRY(pith__plan_devices_used->gather(list, &count, p->plan, nodes, placement_choose, p,
-                                             p->err));
+    PITH_TRY(
+        pith__plan_devices_used->gather(list, &count, p->plan, nodes, placement_choose, p, p->err));
     for (size_t i = 0; i < count; i++)
         PITH_TRY(placement_add_step(p, list[i].node, list[i].device, list[i].claim));
     return placement_fetch_outputs(p);

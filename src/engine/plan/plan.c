@@ -108,10 +108,11 @@ static pith_status add_residents(builder *b) {
         if (b->reads[r->value->id] && from->bytes) {
             const pith__device *d = b->plan->devices->memories[b->plan->memory_of[r->value->id]];
             r->data = pith__device_functions_used->alloc(d, from->bytes);
-            pith_status status = r->data ? d->backend->copy(d->context, r->data, from->data,
-                                                            from->bytes, PITH_COPY_TO_DEVICE, b->err)
-                                         : pith__device_functions_used->no_memory(
-                                               d, from->bytes, "a constant", b->err);
+            pith_status status =
+                r->data
+                    ? d->backend->copy(d->context, r->data, from->data, from->bytes,
+                                       PITH_COPY_TO_DEVICE, b->err)
+                    : pith__device_functions_used->no_memory(d, from->bytes, "a constant", b->err);
             if (status) b->plan->devices->failed = d->choice;
             if (status) return status;
         }

@@ -33,7 +33,7 @@ typedef struct pith__step {
     bool is_copy;
     struct pith__claim *claim; /* the nodes that this one stands for (engine/backend/claim.h); NULL:
                                   none */
-    pith__subplan *subplans; /* one per graph attribute of the node */
+    pith__subplan *subplans;   /* one per graph attribute of the node */
     size_t subplan_count;
 } pith__step;
 
@@ -98,6 +98,7 @@ void pith__plan_close(pith__plan *plan);
  * made because of one device, is set to that, else to NULL. */
 pith_status pith__plan_build_on(pith__plan **plan, const pith__graph *graph,
                                 const pith__files *files, const pith__device_list *list,
-                                pith__arena *arena, const pith__device_choice **failed, pith_error *err);
+                                pith__arena *arena, const pith__device_choice **failed,
+                                pith_error *err);
 
 #endif

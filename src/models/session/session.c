@@ -122,13 +122,15 @@ static pith_status check_device(const pith_model *m, const char *what, const cha
                                 const pith_tensor *t, pith_error *err) {
     if (!t->device && !t->stream) return PITH_OK;
     if (!t->device)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "%s '%s' has a stream, but no device", what, name);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%s '%s' has a stream, but no device", what,
+                          name);
     if (!m->runtime->devices || !pith__run_devices_used)
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "%s '%s' is in the memory of device %d; the runtime '%s'%s takes tensors in "
-                          "host memory, whose device is 0",
-                          what, name, t->device, m->runtime->name,
-                          m->runtime->devices ? ", which has no devices here," : "");
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "%s '%s' is in the memory of device %d; the runtime '%s'%s takes tensors in "
+            "host memory, whose device is 0",
+            what, name, t->device, m->runtime->name,
+            m->runtime->devices ? ", which has no devices here," : "");
     return PITH_OK;
 }
 

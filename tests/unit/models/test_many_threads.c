@@ -57,7 +57,11 @@ static pith_status run_session(pith_session *s, float *rows, int run, bool bind)
     for (int k = 0; k < SESSION_TOKENS; k++)
         data[0][k] = 1000 + run * 31 + k, data[1][k] = 1, data[2][k] = 0;
     for (int i = 0; i < 3; i++)
-        in[i] = (pith_tensor){ .data = data[i], .bytes = sizeof data[i], .dtype = PITH_I64, .rank = 2, .dims = { 1, SESSION_TOKENS } };
+        in[i] = (pith_tensor){ .data = data[i],
+                               .bytes = sizeof data[i],
+                               .dtype = PITH_I64,
+                               .rank = 2,
+                               .dims = { 1, SESSION_TOKENS } };
     const char *output = pith_model_output(model, 0)->name;
     pith_run_options o = PITH_RUN_OPTIONS_INIT;
     o.call.threads = 1 + run % 2;

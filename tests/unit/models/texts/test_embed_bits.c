@@ -137,7 +137,11 @@ static void test_padding(void **state) {
     pith_tensor inputs[3];
     int64_t *const data[] = { ids, mask, types };
     for (int i = 0; i < 3; i++)
-        inputs[i] = (pith_tensor){ .data = data[i], .bytes = sizeof ids, .dtype = PITH_I64, .rank = 2, .dims = { ROWS, LENGTH } };
+        inputs[i] = (pith_tensor){ .data = data[i],
+                                   .bytes = sizeof ids,
+                                   .dtype = PITH_I64,
+                                   .rank = 2,
+                                   .dims = { ROWS, LENGTH } };
     if (pith_session_run(padded, &out, names, inputs, 3, NULL, &err)) fail_msg("%s", err.message);
     for (int r = 0; r < ROWS; r++) {
         for (int i = 0; i < 3; i++)
