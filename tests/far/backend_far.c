@@ -1,8 +1,8 @@
-/* backend_far.c - a kind of device whose memory the host cannot look into (far_memory.c). It lets the
- * CPU's operators compute, at once or late.
+/* backend_far.c - a kind of device whose memory the host cannot look into (far_memory.c). It lets
+ * the CPU's operators compute, at once or late.
  *
- * Each thread that gives work to a context has a lane, in which the work is done in order. Work under
- * way is a list: a look at it (poll) does the first piece now and then, a wait does all. */
+ * Each thread that gives work to a context has a lane, in which the work is done in order. Work
+ * under way is a list: a look at it (poll) does the first piece now and then, a wait does all. */
 #include "far.h"
 
 #include <pthread.h>

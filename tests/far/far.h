@@ -41,8 +41,8 @@ void far_window(int change); /* 1: opens one; -1: closes one */
 void far_write(void *memory, const void *data, size_t bytes);
 void far_read(void *data, const void *memory, size_t bytes);
 
-/* A stream of the caller: one write that is still to be done, and the work of the device that it has
- * to wait for. */
+/* A stream of the caller: one write that is still to be done, and the work of the device that it
+ * has to wait for. */
 typedef struct far_stream {
     void *to;
     const void *from;

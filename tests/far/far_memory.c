@@ -1,5 +1,5 @@
-/* far_memory.c - memory whose pages have no access but while one of the backend's own functions works
- * on them, so whoever else reads or writes them dies. */
+/* far_memory.c - memory whose pages have no access but while one of the backend's own functions
+ * works on them, so whoever else reads or writes them dies. */
 #include "far.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* far_programs.c - programs of the far backend, which run the CPU's operators one after the other with
- * their inner results in memory of their own; and its pass. */
+/* far_programs.c - programs of the far backend, which run the CPU's operators one after the other
+ * with their inner results in memory of their own; and its pass. */
 #include "far.h"
 
 #include <stdlib.h>

@@ -111,8 +111,7 @@ static void expect_output(const pith_tensor *t, const pith_tensor *wanted) {
 }
 
 static void expect_outputs(const opened *o, const opened *wanted) {
-    for (size_t i = 0; i < o->output_count; i++)
-        expect_output(&o->outputs[i], &wanted->outputs[i]);
+    for (size_t i = 0; i < o->output_count; i++) expect_output(&o->outputs[i], &wanted->outputs[i]);
 }
 
 static pith_statistics count(const pith_model *model) {
@@ -305,8 +304,8 @@ static void test_overlap(void **state) {
         bool meets = false;
         programs += spans[i].device && !spans[i].copy;
         for (size_t k = 0; k < all; k++)
-            meets = meets || (k != i && spans[k].begin >= spans[i].begin &&
-                              spans[k].begin < spans[i].end);
+            meets = meets ||
+                    (k != i && spans[k].begin >= spans[i].begin && spans[k].begin < spans[i].end);
         beside += spans[i].copy && spans[i].device && meets;
     }
     assert_true(beside > 0 && programs > 0);
@@ -452,7 +451,8 @@ static void test_inputs_elsewhere(void **state) {
         open_on(&other, "far,far:device_id=1,delay=2,cpu");
         put_on(&other.inputs[0], 1, 2);
         assert_int_equal(
-            pith_session_bind_input(other.session, other.names[0], &other.inputs[0], NULL), PITH_OK);
+            pith_session_bind_input(other.session, other.names[0], &other.inputs[0], NULL),
+            PITH_OK);
         assert_int_equal(pith_session_run(other.session, other.outputs, other.names + 1,
                                           other.inputs + 1, other.input_count - 1, NULL, NULL),
                          PITH_OK);
@@ -482,8 +482,8 @@ static void bind_on(opened *o, size_t output, const pith_tensor *wanted, void *m
         fail_msg("%s", err.message);
 }
 
-/* Outputs in the caller's memory on the device, in the session's there, and in the host's, in turns;
- * with inputs there too. */
+/* Outputs in the caller's memory on the device, in the session's there, and in the host's, in
+ * turns; with inputs there too. */
 static void test_outputs(void **state) {
     (void)state;
     opened cpu, other;
@@ -495,7 +495,8 @@ static void test_outputs(void **state) {
             put_on(&other.inputs[0], 0, 1);
             for (int turn = 0; turn < 8; turn++) {
                 pith_session_unbind(other.session);
-                if (turn % 4) bind_on(&other, 0, &cpu.outputs[0], turn % 4 < 3 ? memory : NULL, NULL);
+                if (turn % 4)
+                    bind_on(&other, 0, &cpu.outputs[0], turn % 4 < 3 ? memory : NULL, NULL);
                 must_run(&other);
                 assert_int_equal(other.outputs[0].device, turn % 4 ? 1 : 0);
                 if (turn % 4 == 1 || turn % 4 == 2)
@@ -667,8 +668,8 @@ static void test_wrong_tensors(void **state) {
     close_all(&cpu);
 }
 
-/* What lies in the memory of a lost device keeps a run from going on elsewhere; the next one, without
- * it, does. The same where the limit of its memory is reached. */
+/* What lies in the memory of a lost device keeps a run from going on elsewhere; the next one,
+ * without it, does. The same where the limit of its memory is reached. */
 static void test_bound_to_lost(void **state) {
     (void)state;
     opened cpu, other;
@@ -801,8 +802,7 @@ static void test_precision(void **state) {
     warnings[0] = 0;
     open_with(&other, &options);
     assert_string_equal(
-        warnings,
-        "backend 'far' is not used: it computes in bfloat16; float32 was asked for\n");
+        warnings, "backend 'far' is not used: it computes in bfloat16; float32 was asked for\n");
     must_run(&other);
     expect_outputs(&other, &cpu);
     close_all(&other);

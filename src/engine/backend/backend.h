@@ -134,8 +134,8 @@ struct pith__backend {
     /* Stands for all work that this thread has given so far. NULL, with poll: there is never work
      * under way. */
     uint64_t (*mark)(void *context);
-    /* Sets *done to whether that work is done, and all that the thread gave before it. wait: returns
-     * when it is. Any thread may ask. */
+    /* Sets *done to whether that work is done, and all that the thread gave before it. wait:
+     * returns when it is. Any thread may ask. */
     pith_status (*poll)(void *context, uint64_t mark, bool wait, bool *done, pith_error *err);
     /* Whether data is memory of the device, of this or another owner. NULL: it cannot tell. */
     bool (*holds)(void *context, const void *data, size_t bytes);
@@ -210,9 +210,9 @@ pith_status pith__device_list_without(pith__device_list *rest, const pith__devic
                                       const pith__device_choice *choice, pith__arena *arena,
                                       pith_error *err);
 
-/* Opens the devices of a list; NULL: those of the table. Those that are missing are left out, with a
- * warning; so are those that fail to open, if the list falls back. PITH_ERR_UNSUPPORTED if none is
- * left. */
+/* Opens the devices of a list; NULL: those of the table. Those that are missing are left out, with
+ * a warning; so are those that fail to open, if the list falls back. PITH_ERR_UNSUPPORTED if none
+ * is left. */
 pith_status pith__devices_open(pith__devices *devices, const pith__device_list *list,
                                pith__arena *arena, const pith_log *log, pith_error *err);
 void pith__devices_close(pith__devices *devices);

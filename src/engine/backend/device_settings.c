@@ -1,5 +1,5 @@
-/* device_settings.c - settings of the devices of a list, and their memory, counted against the limit
- * that such a setting gives. */
+/* device_settings.c - settings of the devices of a list, and their memory, counted against the
+ * limit that such a setting gives. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

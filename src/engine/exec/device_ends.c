@@ -1,10 +1,11 @@
 /* device_ends.c - inputs and outputs in the memory of a device.
  *
  * The plan has inputs and outputs in host memory, with copies behind and in front of them. Where a
- * run has one in the memory of a device, the copy to or from that memory is left out: the value that
- * it would make is the caller's tensor, and the value that it would read is the result. Nothing is
- * written over a caller's input. Steps that read such an input elsewhere get a copy in host memory,
- * made before the first step. A binding holds for the memories that it was made for. */
+ * run has one in the memory of a device, the copy to or from that memory is left out: the value
+ * that it would make is the caller's tensor, and the value that it would read is the result.
+ * Nothing is written over a caller's input. Steps that read such an input elsewhere get a copy in
+ * host memory, made before the first step. A binding holds for the memories that it was made for.
+ */
 #include "engine/exec/device_ends.h"
 
 #include <string.h>

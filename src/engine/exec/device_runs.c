@@ -3,7 +3,8 @@
  * A copy between the host's memory and a device's is begun, and the run goes on with the next step.
  * Before each step the copies under way are looked at: a step waits for a copy that writes what it
  * reads, and for one that reads or writes where it writes. Within a device order is the backend's.
- * At the end, and after an error, the run waits for all copies, since they use the host's memory. */
+ * At the end, and after an error, the run waits for all copies, since they use the host's memory.
+ */
 #include "engine/exec/device_runs.h"
 
 #include <sched.h>

@@ -56,7 +56,8 @@ struct pith__run_devices {
     /* For a binding with ports or outputs in other memories: keeps their memories, and makes values
      * that become outputs there last to the end. */
     pith_status (*keep)(pith__binder *k);
-    /* Whether a copy step has nothing to do, since its input or its output is where it should be. */
+    /* Whether a copy step has nothing to do, since its input or its output is where it should be.
+     */
     bool (*settle_copy)(pith__binder *k, const pith__step *step, const pith__bound_step *bound,
                         pith_status *status);
     /* The value that an output of the graph has its memory from. */

@@ -83,8 +83,8 @@ const pith__device *pith__executor_failed_device(const pith__executor *executor)
 pith_status pith__executor_plan_bytes(pith__executor *executor, size_t *bytes,
                                       const pith_tensor *inputs, int threads, pith_error *err);
 
-/* What runs of plans with several memories need (engine/exec/device_runs.h), if the backends differ,
- * else NULL; defined by select/tables.c. */
+/* What runs of plans with several memories need (engine/exec/device_runs.h), if the backends
+ * differ, else NULL; defined by select/tables.c. */
 typedef struct pith__run_devices pith__run_devices;
 extern const pith__run_devices pith__run_devices_all;
 extern const pith__run_devices *const pith__run_devices_used;

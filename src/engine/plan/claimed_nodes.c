@@ -3,9 +3,9 @@
  * Nodes are taken in an order in which each comes after those it reads, one kind after the other:
  * all that are ready and belong to no compiling device, then all that are ready of the first such
  * device until none is, and so on, round and round. What is taken of one device in one go is a run.
- * No way leads out of a run and back into it, so each of its connected parts can be one step. A node
- * whose shapes hang on the contents of what its own run makes waits for the next run, since the host
- * must see them. */
+ * No way leads out of a run and back into it, so each of its connected parts can be one step. A
+ * node whose shapes hang on the contents of what its own run makes waits for the next run, since
+ * the host must see them. */
 #include "engine/plan/claimed_nodes.h"
 
 #include <assert.h>
@@ -326,8 +326,8 @@ static pith_status claim_make(claim_maker *m, claim_part *p) {
     return PITH_OK;
 }
 
-/* The parts of a run, in the order of their first nodes. The nodes of a part that is too small for a
- * program stand for themselves. */
+/* The parts of a run, in the order of their first nodes. The nodes of a part that is too small for
+ * a program stand for themselves. */
 static pith_status claim_parts(claim_maker *m, size_t from, pith__placed_node *nodes,
                                size_t *placed) {
     uint32_t *members = pith__arena_array(&m->scratch, m->taken - from, sizeof *members);

@@ -16,12 +16,12 @@ typedef struct pith__placed_node {
 typedef pith_status pith__choose_device(const void *context, const pith__node *node,
                                         const pith__device **device);
 
-/* What plans need only where a device makes programs or has passes of its own. Programs without such
- * devices do not link it. */
+/* What plans need only where a device makes programs or has passes of its own. Programs without
+ * such devices do not link it. */
 struct pith__plan_devices {
     /* Gives each of the `count` marked nodes its device, by `choose`, and puts them in an order in
-     * which each comes after those whose results it reads. nodes: [count]; *placed is how many there
-     * are then. The marks change, and stay other than 0. */
+     * which each comes after those whose results it reads. nodes: [count]; *placed is how many
+     * there are then. The marks change, and stay other than 0. */
     pith_status (*gather)(pith__placed_node *nodes, size_t *placed, const pith__plan *plan,
                           size_t count, pith__choose_device *choose, const void *context,
                           pith_error *err);

@@ -223,8 +223,9 @@ static pith_status placement_fetch_inputs(placement *p, const pith__node *node, 
     return PITH_OK;
 }
 
-/* device: where the node goes; NULL: to the first device of the list that supports it. Its inputs are fetched into
- * that device's memory; a view stays where its input lies, since it moves nothing. */
+/* device: where the node goes; NULL: to the first device of the list that supports it. Its inputs
+ * are fetched into that device's memory; a view stays where its input lies, since it moves nothing.
+ */
 static pith_status placement_add_step(placement *p, const pith__node *node,
                                       const pith__device *device, pith__claim *claim) {
     pith__step step = { .node = node,

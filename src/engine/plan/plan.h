@@ -75,8 +75,8 @@ struct pith__plan {
     size_t packed_bytes; /* of the arena: packed weights and states */
 };
 
-/* What plans for devices with programs and passes need (engine/plan/claimed_nodes.h), if the backends
- * differ, else NULL; defined by select/tables.c. */
+/* What plans for devices with programs and passes need (engine/plan/claimed_nodes.h), if the
+ * backends differ, else NULL; defined by select/tables.c. */
 typedef struct pith__plan_devices pith__plan_devices;
 extern const pith__plan_devices pith__plan_devices_all;
 extern const pith__plan_devices *const pith__plan_devices_used;
