@@ -158,6 +158,10 @@ typedef struct pith__device_functions {
     /* Takes one setting into a choice of a list. */
     pith_status (*set)(pith__device_choice *choice, pith_str key, pith_str value,
                        pith__arena *arena, pith_error *err);
+    /* Says in which precision an open device computes. exact: PITH_ERR_UNSUPPORTED unless that is
+     * f32. */
+    pith_status (*accept)(const pith__device *device, bool exact, const pith_log *log,
+                          pith_error *err);
     /* Memory of the device, counted against the limit; NULL: there is no more. bytes > 0. */
     void *(*alloc)(const pith__device *device, size_t bytes);
     void (*free)(const pith__device *device, void *memory, size_t bytes);
@@ -182,6 +186,13 @@ struct pith__device {
     void *context;
     int memory; /* 0: the host's; otherwise its index in pith__devices.memories */
 };
+
+/* As backend->accuracy. */
+static inline pith__accuracy pith__device_accuracy(const pith__device *d) {
+    pith__accuracy accuracy = { .precision = "float32" };
+    if (d->backend->accuracy) d->backend->accuracy(d->context, &accuracy);
+    return accuracy;
+}
 
 /* As backend->program_least. */
 static inline size_t pith__device_program_least(const pith__device *d) {

@@ -158,16 +158,14 @@ pith_status pith__device_list_without(pith__device_list *rest, const pith__devic
 /* ---- opening ---- */
 
 static pith_status device_begin(pith__device *device, const pith__device_list *list,
-                                const pith_allocator *allocator, pith_error *err) {
+                                const pith_allocator *allocator, const pith_log *log,
+                                pith_error *err) {
     const pith__backend *backend = device->backend;
     if (backend->open) PITH_TRY(backend->open(&device->context, device->choice, allocator, err));
-    if (!list->exact || !backend->accuracy) return PITH_OK;
-    pith__accuracy own = { .precision = "float32" };
-    backend->accuracy(device->context, &own);
-    if (!strcmp(own.precision, "float32")) return PITH_OK;
-    if (backend->close) backend->close(device->context);
-    return pith__fail(err, PITH_ERR_UNSUPPORTED, "it computes in %s; float32 was asked for",
-                      own.precision);
+    if (!pith__device_functions_used) return PITH_OK;
+    const pith_status status = pith__device_functions_used->accept(device, list->exact, log, err);
+    if (status && backend->close) backend->close(device->context);
+    return status;
 }
 
 static pith_status device_open(pith__devices *d, const pith__device_choice *choice,
@@ -177,7 +175,7 @@ static pith_status device_open(pith__devices *d, const pith__device_choice *choi
     pith__device *device = &d->items[d->count];
     *device = (pith__device){ .backend = choice->backend, .choice = choice };
     pith__count(list->counters, PITH_COUNT_device_choices, 1);
-    pith_status status = device_begin(device, list, allocator, &why);
+    pith_status status = device_begin(device, list, allocator, log, &why);
     if (status && (status == PITH_ERR_NOT_FOUND || list->falls_back)) {
         pith__log_write(log, PITH_LOG_WARNING, "backend '%s' is not used: %s", choice->name,
                         why.message);
