@@ -87,8 +87,7 @@ static void take_tolerance(const pith_model *model) {
     if (pith__model_plan(&plan, model, NULL, NULL)) return;
     for (size_t i = 0; i < plan->devices->count; i++) {
         const pith__device *d = &plan->devices->items[i];
-        pith__accuracy a = { .precision = "float32" };
-        if (d->backend->accuracy) d->backend->accuracy(d->context, &a);
+        const pith__accuracy a = pith__device_accuracy(d);
         if (a.rtol > tolerance.rtol) tolerance.rtol = a.rtol;
         if (a.atol > tolerance.atol) tolerance.atol = a.atol;
     }

@@ -781,9 +781,7 @@ static void test_precision(void **state) {
     must_run(&other);
     const pith__plan *plan;
     assert_int_equal(pith__model_plan(&plan, other.model, NULL, NULL), PITH_OK);
-    const pith__device *d = plan->devices->memories[1];
-    pith__accuracy accuracy;
-    d->backend->accuracy(d->context, &accuracy);
+    const pith__accuracy accuracy = pith__device_accuracy(plan->devices->memories[1]);
     assert_string_equal(accuracy.precision, "bfloat16");
     const float *a = other.outputs[0].data, *b = cpu.outputs[0].data;
     bool same = true;

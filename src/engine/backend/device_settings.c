@@ -85,6 +85,20 @@ static pith_status device_set(pith__device_choice *c, pith_str key, pith_str val
     return setting_own(c, key, value, arena, err);
 }
 
+/* ---- opening ---- */
+
+static pith_status device_accept(const pith__device *d, bool exact, const pith_log *log,
+                                 pith_error *err) {
+    const pith__accuracy own = pith__device_accuracy(d);
+    if (!strcmp(own.precision, "float32")) return PITH_OK;
+    if (exact)
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "it computes in %s; float32 was asked for",
+                          own.precision);
+    pith__log_write(log, PITH_LOG_INFO, "device '%s' computes in %s", d->choice->name,
+                    own.precision);
+    return PITH_OK;
+}
+
 /* ---- memory ---- */
 
 static bool device_take(const pith__device_choice *c, size_t bytes) {
@@ -129,6 +143,8 @@ static pith_status device_no_memory(const pith__device *d, size_t bytes, const c
                       what);
 }
 
-const pith__device_functions pith__device_functions_all = {
-    .set = device_set, .alloc = device_alloc, .free = device_free, .no_memory = device_no_memory
-};
+const pith__device_functions pith__device_functions_all = { .set = device_set,
+                                                            .accept = device_accept,
+                                                            .alloc = device_alloc,
+                                                            .free = device_free,
+                                                            .no_memory = device_no_memory };
