@@ -147,7 +147,7 @@ PITH_API void pith_value_close(pith_value_file *file);
 /* Writes a value as such a file holds it. kind is as above: PITH_NONE wraps the value in an
  * OptionalProto, and an empty value (dtype PITH_NONE) needs that. Items of a sequence that are maps
  * are written as such. name may be NULL. Returns PITH_ERR_ARGUMENT, before anything is written, if
- * the value's bytes do not hold its shape. Thread-safe. */
+ * the value's bytes do not hold its shape or lie in the memory of a device. Thread-safe. */
 PITH_API pith_status pith_value_write(const pith_tensor *value, const char *name, int32_t kind,
                                       const pith_writer *writer, pith_error *err);
 

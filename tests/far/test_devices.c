@@ -596,6 +596,11 @@ static void must_fail(opened *o, pith_status status, const char *says) {
     if (!strstr(err.message, says)) fail_msg("%s", err.message);
 }
 
+static int32_t append_nothing(void *user, const void *data, size_t size) {
+    (void)user, (void)data, (void)size;
+    return 0;
+}
+
 static void test_wrong_tensors(void **state) {
     (void)state;
     opened cpu, other;
@@ -660,6 +665,17 @@ static void test_wrong_tensors(void **state) {
     small.data = NULL;
     assert_int_equal(pith_session_bind_output(other.session, output, &small, &err),
                      PITH_ERR_ARGUMENT);
+    pith_session_unbind(other.session);
+    bind_on(&other, 0, &cpu.outputs[0], NULL, NULL);
+    must_run(&other);
+    float number;
+    assert_int_equal(pith_tensor_convert(&number, PITH_F32, &other.outputs[0], 0, 1, &err),
+                     PITH_ERR_ARGUMENT);
+    assert_string_equal(err.message, "the tensor is in the memory of device 1");
+    const pith_writer nowhere = { .write = append_nothing };
+    assert_int_equal(pith_value_write(&other.outputs[0], NULL, PITH_F32, &nowhere, &err),
+                     PITH_ERR_ARGUMENT);
+    assert_string_equal(err.message, "the value is in the memory of device 1");
     pith_session_unbind(other.session);
     must_run(&other);
     expect_outputs(&other, &cpu);
