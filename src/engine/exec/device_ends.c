@@ -93,9 +93,9 @@ static pith_status ends_settle(const pith__executor *e, pith_error *err) {
 pith_status pith__device_ends_begin(pith__executor *e, pith_error *err) {
     pith__executor_devices *d = e->devices;
     const size_t first = ends_outputs(e->plan), count = e->plan->graph->output_count;
-    PITH_TRY(ends_settle(e, err));
-    memset(d->ends, 0, first + count);
-    d->any = false;
+    if (d) PITH_TRY(ends_settle(e, err));
+    if (d) memset(d->ends, 0, first + count);
+    if (d) d->any = false;
     for (size_t i = 0; e->targets && i < count; i++) {
         int memory;
         if (!e->targets[i].device || !ends_wanted(e, i)) continue;

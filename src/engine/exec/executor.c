@@ -242,11 +242,12 @@ static pith_status get_binding(pith__executor *e, int threads, pith__stop *stop,
  * elsewhere is copied. An initializer that is an input as well can be given only with the value it
  * has in the model, since the plan has folded or packed it. */
 static pith_status set_ports(pith__executor *e, const pith_tensor *ports, pith_error *err) {
-    if (e->devices) PITH_TRY(pith__run_devices_used->begin(e, err));
+    if (e->devices || (e->targets && pith__run_devices_used))
+        PITH_TRY(pith__run_devices_used->begin(e, err));
     for (size_t p = 0; p < pith__plan_port_count(e->plan); p++) {
         pith_tensor *t = &e->ports[p];
         *t = ports[p];
-        if (e->devices && t->device) {
+        if (t->device && pith__run_devices_used) {
             PITH_TRY(pith__run_devices_used->take_port(e, p, &ports[p], err));
             continue;
         }

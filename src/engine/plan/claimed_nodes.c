@@ -430,4 +430,5 @@ static pith_status devices_rewrite(const pith__graph **graph, pith__devices *dev
     return PITH_OK;
 }
 
-const pith__plan_devices pith__plan_devices_all = { claims_gather, devices_rewrite };
+const pith__plan_devices pith__plan_devices_all = { claims_gather, devices_rewrite,
+                                                    pith__copies_order };

@@ -16,6 +16,9 @@ typedef struct pith__placed_node {
 typedef pith_status pith__choose_device(const void *context, const pith__node *node,
                                         const pith__device **device);
 
+/* Puts each copy behind the step that makes its input (copy_order.c). */
+pith_status pith__copies_order(pith__plan *plan, pith_error *err);
+
 /* What plans need only where a device makes programs or has passes of its own. Programs without
  * such devices do not link it. */
 struct pith__plan_devices {
@@ -29,6 +32,7 @@ struct pith__plan_devices {
      * device has passes. */
     pith_status (*rewrite)(const pith__graph **graph, pith__devices *devices, pith__arena *arena,
                            pith_error *err);
+    pith_status (*order)(pith__plan *plan, pith_error *err); /* pith__copies_order */
 };
 
 #endif

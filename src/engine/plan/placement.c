@@ -1,10 +1,10 @@
 /* placement.c - which backend runs each node, and the copies in between.
  *
  * A node goes to the first backend that takes it. What enters and leaves a graph or a subgraph is
- * in host memory. Where a step reads a value that lies in another memory, a copy becomes a step in
- * front of it; later steps read the same copy. Constants are not copied by steps but once, when the
- * plan is made (pith__resident). A view is wherever its first input is. An operator that reads
- * shapes only takes its inputs wherever they are. */
+ * in host memory. Where a step reads a value that lies in another memory, a copy becomes a step
+ * behind the one that makes the value (copy_order.c); later steps read the same copy. Constants are
+ * not copied by steps but once, when the plan is made (pith__resident). A view is wherever its
+ * first input is. An operator that reads shapes only takes its inputs wherever they are. */
 #include "engine/plan/placement.h"
 
 #include <string.h>
@@ -306,6 +306,12 @@ static bool placement_compiles(const pith__devices *devices) {
     return false;
 }
 
+static pith_status placement_add_all(placement *p) {
+    for (const pith__node *node = p->plan->graph->first; node; node = node->next)
+        if (node->mark) PITH_TRY(placement_add_step(p, node, NULL, NULL));
+    return PITH_OK;
+}
+
 /* Some nodes become steps together. */
 static pith_status placement_add_gathered(placement *p, size_t nodes) {
     pith__placed_node *list = pith__arena_array(p->arena, nodes, sizeof *list);
@@ -315,15 +321,16 @@ static pith_status placement_add_gathered(placement *p, size_t nodes) {
         pith__plan_devices_used->gather(list, &count, p->plan, nodes, placement_choose, p, p->err));
     for (size_t i = 0; i < count; i++)
         PITH_TRY(placement_add_step(p, list[i].node, list[i].device, list[i].claim));
-    return placement_fetch_outputs(p);
+    return PITH_OK;
 }
 
 pith_status pith__plan_place(pith__plan *plan, size_t nodes, pith_error *err) {
     placement p = { .plan = plan, .arena = plan->arena, .err = err };
     PITH_TRY(placement_begin(&p, nodes));
-    if (pith__plan_devices_used && p.most_copies && placement_compiles(plan->devices))
-        return placement_add_gathered(&p, nodes);
-    for (const pith__node *node = plan->graph->first; node; node = node->next)
-        if (node->mark) PITH_TRY(placement_add_step(&p, node, NULL, NULL));
-    return pith__backends_differ && p.most_copies ? placement_fetch_outputs(&p) : PITH_OK;
+    if (!pith__backends_differ || !p.most_copies || !pith__plan_devices_used)
+        return placement_add_all(&p);
+    PITH_TRY(placement_compiles(plan->devices) ? placement_add_gathered(&p, nodes)
+                                               : placement_add_all(&p));
+    PITH_TRY(placement_fetch_outputs(&p));
+    return pith__plan_devices_used->order(plan, err);
 }
