@@ -145,9 +145,11 @@ static void test_padding(void **state) {
     if (pith_session_run(padded, &out, names, inputs, 3, NULL, &err)) fail_msg("%s", err.message);
     for (int r = 0; r < ROWS; r++) {
         for (int i = 0; i < 3; i++)
-            inputs[i] = (pith_tensor){
-                data[i] + r * LENGTH, (size_t)lengths[r] * 8, PITH_I64, 2, { 1, lengths[r] }
-            };
+            inputs[i] = (pith_tensor){ .data = data[i] + r * LENGTH,
+                                       .bytes = (size_t)lengths[r] * 8,
+                                       .dtype = PITH_I64,
+                                       .rank = 2,
+                                       .dims = { 1, lengths[r] } };
         if (pith_session_run(alone, &one, names, inputs, 3, NULL, &err))
             fail_msg("%s", err.message);
         assert_int_equal(one.dims[1], lengths[r]);
