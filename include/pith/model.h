@@ -87,13 +87,23 @@ typedef struct pith_open_options {
                                  tests; NULL: nothing */
     int32_t session_idle_ms;  /* an idle session ends when it was not used for so long; it is looked
                                  for at the end of each call. 0: never */
-    const char *devices;      /* names of devices in the order of preference, such as "cuda,cpu". An
+    const char *devices;      /* devices in the order of preference, such as "cuda,cpu". An
                             operator runs on the first that takes it. A device that this build does
                             not have, that is missing or fails to open is left out. If one fails in
                             a run, the run is repeated on the others, and so are all later ones.
                             Each is told to the log and counted. An operator that no device of the
                             list takes is an error, so cpu should stand last. "auto": all devices of
-                            this build. NULL: the same, but a device that fails is an error. */
+                            this build. NULL: the same, but a device that fails is an error.
+                            Settings follow a device as in pith_runtime_options.providers:
+                            "cuda:device_id=1,memory_limit=2000000000,cpu". Each kind may stand
+                            there several times, with different values of device_id.
+                              - device_id: which of its kind, from 0.
+                              - memory_limit, or gpu_mem_limit: bytes of its memory that the model
+                                may hold; 0: any number.
+                              - Others are the kind's own (docs/devices.md). One that it does not
+                                know is PITH_ERR_ARGUMENT.
+                            With precision PITH_PRECISION_F32 a device that computes in another one
+                            is left out. */
     const pith_runtime_options *runtime_options; /* of the runtimes "ort" and "auto"; NULL: the
                                                     defaults. Not kept. */
     int32_t inter_op_threads; /* threads that work on independent branches of the graph at the same

@@ -75,6 +75,9 @@ typedef struct pith_run_options {
  *   - An optional input may be fed a value other than its default. The first such run plans the
  *     graph again for this session, which takes as long as opening did; later runs reuse the plan.
  *     Compiled models refuse it.
+ *   - An input may lie in the memory of a device (pith_tensor.device). Steps on that device read it
+ *     where it lies; for all others it is copied. An input with a default, a string and a sequence
+ *     must be in host memory, and so must inputs of other runtimes than "builtin".
  *   - Which steps a set of outputs needs is found in its first run; a session remembers the last
  *     eight such sets. All inputs are needed whatever is wanted.
  * Errors: PITH_ERR_ARGUMENT if the inputs do not fit the model, PITH_ERR_RUN if a node cannot
@@ -112,6 +115,11 @@ PITH_API pith_status pith_session_bind_input(pith_session *session, const char *
  * the binding.
  *   - dtype is that of the output. dims are the shape that the output must have; rank -1 allows any
  *     shape that fits.
+ *   - tensor->device may name a device: the output then stays in, or is copied to, its memory. data
+ *     NULL, with bytes 0, takes memory of the session there, which is valid until the session's
+ *     next run or its end. With a stream the run may return before the output is there; inputs that
+ *     lie in the memory of a device must not change before it is. The next run of the session, and
+ *     the end of the session, wait for it.
  *   - The run works in this memory from the start, also before an error. It copies the output there
  *     at the end if its shape is known only then, if data is not aligned to its type, if an input
  *     of the run lies there too, or if it shares its memory with another output or shows an input
@@ -144,7 +152,8 @@ PITH_API void pith_value_close(pith_value_file *file);
 /* Writes a value as such a file holds it. kind is as above: PITH_NONE wraps the value in an
  * OptionalProto, and an empty value (dtype PITH_NONE) needs that. Items of a sequence that are maps
  * are written as such. name may be NULL. Returns PITH_ERR_ARGUMENT, before anything is written, if
- * the value's bytes do not hold its shape. call is as of pith_value_open. Thread-safe. */
+ * the value's bytes do not hold its shape or lie in the memory of a device. call is as of
+ * pith_value_open. Thread-safe. */
 PITH_API pith_status pith_value_write(const pith_tensor *value, const char *name, int32_t kind,
                                       const pith_call *call, const pith_writer *writer,
                                       pith_error *err);

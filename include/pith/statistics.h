@@ -56,6 +56,8 @@ typedef struct pith_statistics {
     uint64_t device_successes; /* runs that ended on the devices they were placed on */
     uint64_t device_fallbacks; /* times work went on on the other devices: a device was not there,
                                   or failed */
+    uint64_t device_copies;    /* copies between the host's memory and that of a device */
+    uint64_t device_copies_beside; /* of these, copies that other steps ran beside */
     /* time */
     uint64_t tokenize_ns;
     uint64_t plan_ns;

@@ -41,7 +41,8 @@ PITH_API pith_status pith_shape_parse(int64_t *dims, int32_t *rank, const char *
  * floats to integers, to nearest even between floats, and the largest number for an 8-bit or 4-bit
  * float that would overflow. elements and the tensor do not overlap. The tensor's data may lie at
  * any address. Packed elements are written from the low bits of the first byte on. Error:
- * PITH_ERR_ARGUMENT if the tensor has fewer elements, or one of the types is no real number. */
+ * PITH_ERR_ARGUMENT if the tensor has fewer elements, lies in the memory of a device, or if one of
+ * the types is no real number. */
 PITH_API pith_status pith_tensor_convert(void *elements, int32_t dtype, const pith_tensor *tensor,
                                          size_t first, size_t count, pith_error *err);
 

@@ -155,7 +155,7 @@ static void test_no_memory(void **state) {
     open_session(&other, NULL);
     far.bytes_left = 0;
     assert_int_equal(run(&output, &other, &err), PITH_ERR_MEMORY);
-    assert_non_null(strstr(err.message, "backend far"));
+    assert_non_null(strstr(err.message, "backend 'far' has no "));
     far.bytes_left = -1;
     must_run(&other, &wanted);
     close_session(&other);

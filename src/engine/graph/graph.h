@@ -297,6 +297,10 @@ pith_status pith__graph_inline(pith__node *node, const pith__graph *body,
  * read. Types are those of the inputs only. Constants stay where they are. */
 pith_status pith__graph_extract(pith__graph **part, const pith__graph *graph, size_t output,
                                 pith__arena *arena, pith_error *err);
+/* Copies a main graph, with the nodes' operators and the types of its inputs; the others are to be
+ * inferred again. It has a table of sizes of its own. Constants stay where they are. */
+pith_status pith__graph_copy(pith__graph **copy, const pith__graph *graph, pith__arena *arena,
+                             pith_error *err);
 /* Checks the invariants above. */
 PITH_PRIVATE pith_status pith__graph_check(const pith__graph *graph, pith_error *err);
 

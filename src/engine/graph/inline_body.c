@@ -251,3 +251,21 @@ pith_status pith__graph_extract(pith__graph **part, const pith__graph *graph, si
     *part = to;
     return extract_types(to, graph, err);
 }
+
+pith_status pith__graph_copy(pith__graph **copy, const pith__graph *graph, pith__arena *arena,
+                             pith_error *err) {
+    cloner c = { arena, NULL, NULL, err };
+    pith__graph *to;
+    PITH_TRY(clone_graph(&c, &to, graph, NULL));
+    to->log = graph->log;
+    to->devices = graph->devices;
+    to->making = graph->making;
+    to->producer = graph->producer;
+    to->ir_version = graph->ir_version;
+    to->compiled = graph->compiled;
+    to->apart = graph->apart;
+    to->contradictory = graph->contradictory;
+    to->output_names = graph->output_names;
+    *copy = to;
+    return extract_types(to, graph, err);
+}

@@ -159,6 +159,9 @@ pith_status pith__onnx_write_value(const pith_tensor *value, const char *name, i
     pith__out written = { .writer = writer, .stop = pith__stop_begin(&own, &o) };
     pith__wire_out sink = { &written, NULL, 0 }, *out = &sink;
     PITH_TRY(pith__writer_check(writer, err));
+    if (value->device)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the value is in the memory of device %d",
+                          (int)value->device);
     PITH_TRY(write_check(value, kind, err));
     if (kind == PITH_NONE)
         write_optional(out, value, name);

@@ -73,6 +73,23 @@ static void put_report(pith__json_out *w, const char *name, const pith__report *
     pith__json_close(w, "]");
 }
 
+static void put_devices(pith__json_out *w, const pith__devices *devices) {
+    pith__json_key(w, "devices");
+    pith__json_open(w, "[");
+    for (size_t i = 0; i < devices->count; i++) {
+        const pith__device *d = &devices->items[i];
+        const pith__accuracy accuracy = pith__device_accuracy(d);
+        pith__json_separate(w);
+        pith__json_open(w, "{");
+        pith__json_key_string(w, "name", pith__str_of(d->choice->name));
+        pith__json_key_int(w, "number", d->choice->number);
+        pith__json_key_string(w, "precision", pith__str_of(accuracy.precision));
+        pith__json_key_int(w, "memory_limit", (int64_t)d->choice->memory_limit);
+        pith__json_close(w, "}");
+    }
+    pith__json_close(w, "]");
+}
+
 /* Operators, and the backends they run on; a copy has the backend whose memory it fills or reads.
  * Other runtimes than the builtin one have no plan: NULL, and no steps. */
 static void put_steps(pith__json_out *w, const pith__plan *plan) {
@@ -89,9 +106,10 @@ static void put_steps(pith__json_out *w, const pith__plan *plan) {
     if (plan)
         for (size_t i = 0; i < plan->step_count; i++) {
             pith__json_separate(w);
-            pith__json_put_string(w, pith__str_of(plan->steps[i].device->backend->name));
+            pith__json_put_string(w, pith__str_of(plan->steps[i].device->choice->name));
         }
     pith__json_close(w, "]");
+    if (plan && pith__device_functions_used) put_devices(w, plan->devices);
 }
 
 /* Constants that some node reads, packed or not. Bytes are those of their type, also where the

@@ -324,6 +324,7 @@ pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *o
     if (!status)
         status = pith__device_list_read(&m->devices, m->options.devices, &m->account.counters,
                                         &m->arena, m->options.call.log, err);
+    m->devices.exact = m->options.precision == PITH_PRECISION_F32;
     if (!status) status = pith__chosen_runtime_begin(m, err);
     if (!status) status = origin->open(m, origin, err);
     pith__lane_phase(lane, "read", begin, -1);

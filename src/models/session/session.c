@@ -15,6 +15,7 @@
 #include "base/os/cpu.h"
 #include "base/os/threads.h"
 #include "base/text_out.h"
+#include "engine/exec/device_runs.h"
 #include "engine/exec/output_subsets.h"
 #include "engine/exec/output_target.h"
 #include "engine/exec/profile.h"
@@ -122,12 +123,33 @@ static pith_status find_input(size_t *p, const pith_model *m, const char *name, 
                       list_ports(list, sizeof list, m->inputs, wanted, NULL));
 }
 
+/* Where the memory of a device is allowed at all. Which devices there are, the plan knows. */
+static pith_status check_device(const pith_model *m, const char *what, const char *name,
+                                const pith_tensor *t, pith_error *err) {
+    if (!t->device && !t->stream) return PITH_OK;
+    if (!t->device)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%s '%s' has a stream, but no device", what,
+                          name);
+    if (!m->runtime->devices || !pith__run_devices_used)
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "%s '%s' is in the memory of device %d; the runtime '%s'%s takes tensors in "
+            "host memory, whose device is 0",
+            what, name, t->device, m->runtime->name,
+            m->runtime->devices ? ", which has no devices here," : "");
+    return PITH_OK;
+}
+
 /* The caller's memory must hold what the shape says before anything reads it. A shape that differs
  * from the declared one is a warning, or an error with strict shapes. */
 static pith_status check_input(pith_session *s, size_t p, const pith_tensor *t, pith_error *err) {
     const pith_port *port = &s->model->inputs[p];
     char list[700];
     size_t bytes;
+    PITH_TRY(check_device(s->model, "input", port->name, t, err));
+    if (t->device && s->model->graph->inputs[p]->type.data)
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "input '%s' has a default; give it in host memory, device 0", port->name);
     if (port->dtype != PITH_UNDEFINED && port->dtype != PITH_NONE && t->dtype != port->dtype)
         return pith__fail(err, PITH_ERR_ARGUMENT, "input '%s' is %s; the model needs %s %s",
                           port->name, pith__dtype_name(t->dtype), pith__dtype_name(port->dtype),
@@ -298,6 +320,7 @@ static pith_status check_target(const pith_session *s, size_t output, const pith
     const pith_port *port = &s->model->outputs[output];
     char text[256];
     size_t bytes = 0;
+    PITH_TRY(check_device(s->model, "output", port->name, t, err));
     if (t->dtype <= PITH_UNDEFINED || t->dtype >= PITH_DTYPE_COUNT || t->dtype == PITH_STRING)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "output '%s': memory can be bound for tensors of numbers, not for %s",
@@ -309,6 +332,7 @@ static pith_status check_target(const pith_session *s, size_t output, const pith
     if (t->rank < -1 || t->rank > PITH_MAX_RANK)
         return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s': the tensor bound to it has rank %d",
                           port->name, t->rank);
+    if (!t->data && t->device && !t->bytes) return PITH_OK; /* the session's own */
     if (!t->data)
         return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s': there is no memory to bind",
                           port->name);
@@ -330,7 +354,8 @@ pith_status pith__model_bind_session_output(pith_session *s, const char *name,
     size_t i;
     PITH_TRY(find_output(&i, s->model, name, err));
     if (tensor) PITH_TRY(check_target(s, i, tensor, err));
-    s->target_count = s->target_count - (s->targets[i].data != NULL) + (tensor != NULL);
+    const pith_tensor *old = &s->targets[i];
+    s->target_count = s->target_count - (old->data || old->device) + (tensor != NULL);
     s->targets[i] = tensor ? *tensor : (pith_tensor){ .data = NULL };
     return PITH_OK;
 }

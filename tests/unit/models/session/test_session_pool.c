@@ -120,7 +120,8 @@ static void test_bindings_end(void **state) {
     pith_session_pool *pool = make_pool(1, 0, 0);
     pith_error err = PITH_ERROR_INIT;
     float x[6] = { 1, 2, 3, 4, 5, 6 }, y[6] = { 0 };
-    pith_tensor out, t = { x, sizeof x, PITH_F32, 2, { 2, 3 } };
+    pith_tensor out,
+        t = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 2, .dims = { 2, 3 } };
     const char *name = "x";
     pith_session *s = borrow(pool);
     assert_int_equal(pith_session_bind_input(s, "x", &t, NULL), PITH_OK);
@@ -234,10 +235,13 @@ static void use(worker *w, pith_session *s) {
     while (now > most && !atomic_compare_exchange_weak(&out_most, &most, now)) {}
     float v = (float)(w->seed % 100), x[6] = { v, v, v, v, v, v }, y[6];
     const char *name = "x";
-    pith_tensor out, t = { x, sizeof x, PITH_F32, 2, { 2, 3 } },
-                     one = { y, sizeof y, PITH_F32, 2, { 2, 3 } };
+    pith_tensor out,
+        t = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 2, .dims = { 2, 3 } },
+        one = { .data = y, .bytes = sizeof y, .dtype = PITH_F32, .rank = 2, .dims = { 2, 3 } };
     float wv[3] = { 3, 3, 3 };
-    pith_tensor tw = { wv, sizeof wv, PITH_F32, 1, { 3 } };
+    pith_tensor tw = {
+        .data = wv, .bytes = sizeof wv, .dtype = PITH_F32, .rank = 1, .dims = { 3 }
+    };
     const char *names[2] = { name, "w" };
     pith_tensor in[2] = { t, tw };
     bool bound = w->seed >> 8 & 1;

@@ -110,7 +110,9 @@ static pith_status run_session(const pith_model *model, pith_error *err) {
         void *data = !strcmp(names[i], "input_ids")        ? ids
                      : !strcmp(names[i], "attention_mask") ? mask
                                                            : types;
-        inputs[i] = (pith_tensor){ data, sizeof ids, PITH_I64, 2, { 2, TOKENS } };
+        inputs[i] = (pith_tensor){
+            .data = data, .bytes = sizeof ids, .dtype = PITH_I64, .rank = 2, .dims = { 2, TOKENS }
+        };
     }
     options.call.threads = 2;
     pith_status status = pith_session_create(&session, model, err);

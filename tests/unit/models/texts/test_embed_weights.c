@@ -89,7 +89,9 @@ static void mean_of_rows(double *vector, size_t dim, const pith_model *model, pi
         for (size_t t = 0; t < n; t++)
             data[i][t] = !strcmp(names[i], "input_ids") ? tokens.ids[t]
                                                         : !strcmp(names[i], "attention_mask");
-        inputs[i] = (pith_tensor){ data[i], n * 8, PITH_I64, 2, { 1, (int64_t)n } };
+        inputs[i] = (pith_tensor){
+            .data = data[i], .bytes = n * 8, .dtype = PITH_I64, .rank = 2, .dims = { 1, (int64_t)n }
+        };
     }
     pith_tokens_free(&tokens);
     if (pith_session_run(session, &output, names, inputs, count, NULL, &err))
