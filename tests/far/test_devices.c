@@ -297,7 +297,7 @@ static void test_overlap(void **state) {
     if (!strstr(debug, "device 'far': ") || !strstr(debug, line)) fail_msg("%s", debug);
     pith_str json = { NULL, 0 };
     const pith_writer writer = { .write = append, .user = &json };
-    assert_int_equal(pith_profile_write(profile, &writer, NULL), PITH_OK);
+    assert_int_equal(pith_profile_write(profile, NULL, &writer, NULL), PITH_OK);
     const size_t all = read_spans(spans, SPANS, json.data);
     size_t beside = 0, programs = 0;
     for (size_t i = 0; i < all; i++) {
@@ -673,7 +673,7 @@ static void test_wrong_tensors(void **state) {
                      PITH_ERR_ARGUMENT);
     assert_string_equal(err.message, "the tensor is in the memory of device 1");
     const pith_writer nowhere = { .write = append_nothing };
-    assert_int_equal(pith_value_write(&other.outputs[0], NULL, PITH_F32, &nowhere, &err),
+    assert_int_equal(pith_value_write(&other.outputs[0], NULL, PITH_F32, NULL, &nowhere, &err),
                      PITH_ERR_ARGUMENT);
     assert_string_equal(err.message, "the value is in the memory of device 1");
     pith_session_unbind(other.session);

@@ -134,8 +134,7 @@ static pith_status half_constant(pith__value **narrow, narrower *n, const pith__
     if (!to) return pith__fail_memory(n->err, count * sizeof *to);
     for (size_t i = 0; i < count; i++) {
         float x;
-        if (i % HALF_LOOK == 0)
-            PITH_TRY(pith__stop_check(pith__graph_stop(n->graph), n->err));
+        if (i % HALF_LOOK == 0) PITH_TRY(pith__stop_check(pith__graph_stop(n->graph), n->err));
         /* mapped weights lie at any address */
         memcpy(&x, (const char *)t->data + i * sizeof x, sizeof x);
         if (isnan(x))

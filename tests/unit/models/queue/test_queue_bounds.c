@@ -278,12 +278,9 @@ static void test_what_never_fits_fails_alone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_flood),
-        cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_chunks_fit),
-        cmocka_unit_test(test_pressure),
-        cmocka_unit_test(test_what_never_fits_fails_alone),
+        cmocka_unit_test(test_full),      cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_too_large), cmocka_unit_test(test_chunks_fit),
+        cmocka_unit_test(test_pressure),  cmocka_unit_test(test_what_never_fits_fails_alone),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

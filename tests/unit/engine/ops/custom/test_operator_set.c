@@ -383,7 +383,7 @@ static void a_compiled_model_is_opened_with_them(void **state) {
     gathered g = { NULL, 0 };
     const pith_writer writer = { gather, NULL, &g };
     pith_error err = PITH_ERROR_INIT;
-    if (pith_model_save(model, &writer, &err)) fail_msg("%s", err.message);
+    if (pith_model_save(model, NULL, &writer, &err)) fail_msg("%s", err.message);
     pith_model_close(model);
     void *bytes = aligned_alloc(64, (g.size + 63) / 64 * 64);
     assert_non_null(bytes);
