@@ -27,9 +27,9 @@ typedef struct pith_call {
     int32_t reserved; /* 0 */
     /* Three ways to end a call early. It returns within 50 ms; handles stay usable, and what had
      * been finished before stays valid where the function says so. Not ended within are functions
-     * of the host, such as a custom operator or a writer; what other libraries do in one piece, such
-     * as a picture of HEIC (pith/image.h), loading ONNX Runtime, or a read from a slow disk; and a
-     * sum, a softmax or the like along an axis of tens of millions of elements. */
+     * of the host, such as a custom operator or a writer; what other libraries do in one piece,
+     * such as a picture of HEIC (pith/image.h), loading ONNX Runtime, or a read from a slow disk;
+     * and a sum, a softmax or the like along an axis of tens of millions of elements. */
     uint64_t deadline_ns;        /* a time of pith_clock_now: the call then ends with
                                    PITH_ERR_DEADLINE. 0: none */
     const volatile int *cancel;  /* any thread, or a signal's handler, may set it to non-zero: the
@@ -96,11 +96,11 @@ typedef struct pith_executor {
 } pith_executor;
 
 /* From now on the library creates no threads but those of queues (pith/queue.h); what it would give
- * to them goes to this pool. Those that it has sleep; pith_stop_threads ends them. The struct is copied, and what it points to must
- * live until another one has taken its place. NULL: the library's own threads again. Results keep
- * their bits. A child of fork keeps the pool. In a build without threads it has no effect. Errors:
- * PITH_ERR_ARGUMENT if there is no run; PITH_ERR_BUSY if a call has work on the threads.
- * Thread-safe. */
+ * to them goes to this pool. Those that it has sleep; pith_stop_threads ends them. The struct is
+ * copied, and what it points to must live until another one has taken its place. NULL: the
+ * library's own threads again. Results keep their bits. A child of fork keeps the pool. In a build
+ * without threads it has no effect. Errors: PITH_ERR_ARGUMENT if there is no run; PITH_ERR_BUSY if
+ * a call has work on the threads. Thread-safe. */
 PITH_API pith_status pith_set_executor(const pith_executor *executor, pith_error *err);
 
 /* ---- where results go ---- */

@@ -121,10 +121,10 @@ typedef struct pith_encode_memory {
 PITH_API pith_status pith_encode_into(pith_encoded *encoded, const pith_encode_memory *memory,
                                       const pith_model *model, const pith_str *texts, size_t count,
                                       const pith_encode_options *options, pith_error *err);
-/* As pith_encode and pith_encode_into, for texts that are tokens already; see pith_embed_tokens. For late interaction the
- * marker of options->role and the filling of queries are put in, as for texts, since no tokenizer
- * gives them: the tokens are those of the text alone. PITH_ERR_UNSUPPORTED if the marker is text
- * that the vocabulary does not have. */
+/* As pith_encode and pith_encode_into, for texts that are tokens already; see pith_embed_tokens.
+ * For late interaction the marker of options->role and the filling of queries are put in, as for
+ * texts, since no tokenizer gives them: the tokens are those of the text alone.
+ * PITH_ERR_UNSUPPORTED if the marker is text that the vocabulary does not have. */
 PITH_API pith_status pith_encode_tokens(pith_encoded **encoded, const pith_model *model,
                                         const pith_token_ids *texts, size_t count,
                                         const pith_encode_options *options, pith_error *err);

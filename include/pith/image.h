@@ -181,8 +181,8 @@ PITH_API pith_status pith_image_processor_open(pith_image_processor **processor,
                                                const pith_allocator *allocator, pith_error *err);
 PITH_API void pith_image_processor_close(pith_image_processor *processor); /* NULL is allowed */
 
-/* Sets dims to channels, height and width of what pith_image_process makes of a picture of this size. Most
- * processors make the same of any size. */
+/* Sets dims to channels, height and width of what pith_image_process makes of a picture of this
+ * size. Most processors make the same of any size. */
 PITH_API pith_status pith_image_processor_shape(int64_t dims[3],
                                                 const pith_image_processor *processor,
                                                 int32_t width, int32_t height, pith_error *err);

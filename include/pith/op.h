@@ -178,7 +178,8 @@ PITH_API pith_status pith_register_op(const pith_operator *op, pith_error *err);
  * before a registered one of the same name, and sets may have the same names for different
  * operators. The descriptors are copied. What they point to, strings and functions, must stay valid
  * until the set is destroyed and the last model and source that were opened with it are gone: each
- * holds a reference to the set. So the set may be destroyed as soon as they are open. */
+ * holds a reference to the set. So the set may be destroyed as soon as they are open. Any number of
+ * threads may use a set at once. */
 typedef struct pith_operator_set pith_operator_set;
 
 /* Makes a set of the operators list[0] to list[count - 1], which the caller owns. Of the call

@@ -77,10 +77,11 @@ typedef struct pith_search_index_options {
 
 #define PITH_SEARCH_INDEX_OPTIONS_INIT PITH_OPTIONS_INIT(pith_search_index_options)
 
-/* Makes an index of rows[count][row_bytes], of dim components each. count may be 0; dim is 1 to 2147483647, and
- * at most 131072 with a first pass of int8. rows must be aligned as its elements are, and must stay
- * as it is until the index is destroyed. The caller owns *index, which does not change any more, so
- * any number of threads may search it at once. *index is unchanged after an error. */
+/* Makes an index of rows[count][row_bytes], of dim components each. count may be 0; dim is 1 to
+ * 2147483647, and at most 131072 with a first pass of int8. rows must be aligned as its elements
+ * are, and must stay as it is until the index is destroyed. The caller owns *index, which does not
+ * change any more, so any number of threads may search it at once. *index is unchanged after an
+ * error. */
 PITH_API pith_status pith_search_index_create(pith_search_index **index, const void *rows,
                                               size_t count, size_t dim,
                                               const pith_search_index_options *options,
@@ -156,8 +157,8 @@ PITH_API pith_status pith_search_index_build(pith_search_index **index,
                                              const pith_search_index_options *options,
                                              pith_error *err);
 
-/* Adds rows[count][row_bytes], which it copies, to an index that pith_search_index_build made or that was
- * opened. They lie as row_bytes of the index's options says, and need no alignment. ids:
+/* Adds rows[count][row_bytes], which it copies, to an index that pith_search_index_build made or
+ * that was opened. They lie as row_bytes of the index's options says, and need no alignment. ids:
  * int64_t[count] as in pith_row_source, or NULL. An id that is there already gets the new row, and
  * so does one that comes twice, the last time. The first change of an index that was opened reads
  * all of its rows into memory and lets go of the file.

@@ -30,8 +30,8 @@ typedef struct pith_port {
                                      it is a number or has no name; none if rank is -1 */
 } pith_port;
 
-/* The inputs and outputs of a model, in its own order; NULL if there is none of this index. Valid as
- * long as the model. Thread-safe. */
+/* The inputs and outputs of a model, in its own order; NULL if there is none of this index. Valid
+ * as long as the model. Thread-safe. */
 PITH_API size_t pith_model_input_count(const pith_model *model);
 PITH_API size_t pith_model_output_count(const pith_model *model);
 PITH_API const pith_port *pith_model_input(const pith_model *model, size_t index);

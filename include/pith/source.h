@@ -59,8 +59,8 @@ typedef struct pith_source_options {
 PITH_API pith_status pith_source_open(pith_source **source, const char *path,
                                       const pith_source_options *options, pith_error *err);
 /* The same of data, the bytes of an .onnx, .gguf or .pith file, which must stay valid and unchanged
- * until the source and all models opened from it are closed. options->model_file must be NULL, and flags have no
- * effect. Thread-safe. */
+ * until the source and all models opened from it are closed. options->model_file must be NULL, and
+ * flags have no effect. Thread-safe. */
 PITH_API pith_status pith_source_open_memory(pith_source **source, const void *data, size_t size,
                                              const pith_source_options *options, pith_error *err);
 /* NULL is allowed. No call on the source may be running. Models that were opened from the source

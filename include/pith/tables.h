@@ -108,8 +108,9 @@ PITH_API pith_status pith_relational_load(pith_relational **model, const pith_da
                                           const void *bytes, size_t size, const pith_call *call,
                                           pith_error *err);
 /* As pith_relational_create and pith_relational_load, of a task of each of several databases, which
- * all must stay open: tasks[count]. The tasks are learned in turns. Their texts must have the same embedder, and their answers be of the same kind.
- * All else that a model does is about the first. */
+ * all must stay open: tasks[count]. The tasks are learned in turns. Their texts must have the same
+ * embedder, and their answers be of the same kind. All else that a model does is about the first.
+  */
 PITH_API pith_status pith_relational_create_over(pith_relational **model,
                                                  const pith_database *const *databases,
                                                  const char *const *tasks, size_t count,

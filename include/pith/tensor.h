@@ -31,8 +31,8 @@ PITH_API pith_status pith_shape_bytes(size_t *bytes, int32_t dtype, const int64_
  * least 1. A shape that does not fit is cut and ends in "…". */
 PITH_API const char *pith_shape_format(char *text, size_t size, const int64_t *dims, int32_t rank);
 /* Parses a shape such as "1x3x480x640"; "" is a scalar. Sets *rank, and dims[PITH_MAX_RANK], of
- * which those beyond the rank are 0. Error: PITH_ERR_ARGUMENT if text is not of this form, has too many
- * sizes, or one of 2^31 or more. */
+ * which those beyond the rank are 0. Error: PITH_ERR_ARGUMENT if text is not of this form, has too
+ * many sizes, or one of 2^31 or more. */
 PITH_API pith_status pith_shape_parse(int64_t *dims, int32_t *rank, const char *text,
                                       pith_error *err);
 

@@ -162,8 +162,8 @@ pith_status pith__model_open_program(pith__program *program, const pith_model *m
                                      pith__graph *graph, pith__arena *arena, pith_error *err);
 
 /* Around what makes something of model->graph: takes the model's lock, and gives the graph the stop
- * of the call that makes it, which may be NULL. *before is for pith__model_end_making. What is made with a `making` of its own needs the
- * lock no more. */
+ * of the call that makes it, which may be NULL. *before is for pith__model_end_making. What is made
+ * with a `making` of its own needs the lock no more. */
 pith_status pith__model_begin_making(pith__making *before, const pith_model *model,
                                      pith__stop *stop, pith_error *err);
 void pith__model_end_making(const pith_model *model, pith__making before);

@@ -96,7 +96,8 @@ pith_status pith__device_ends_begin(pith__executor *e, pith_error *err) {
     if (d) PITH_TRY(ends_settle(e, err));
     if (d) memset(d->ends, 0, first + count);
     if (d) d->any = false;
-    for (size_t i = 0; e->targets && i < count; i++) {
+    if (!e->targets) return PITH_OK;
+    for (size_t i = 0; i < count; i++) {
         int memory;
         if (!e->targets[i].device || !ends_wanted(e, i)) continue;
         PITH_TRY(
@@ -205,7 +206,8 @@ pith_status pith__device_ends_keep(pith__binder *k) {
 
 /* The port whose memory a value shows. */
 static bool ends_port_of(const pith__binder *k, const pith__value *value, size_t *port) {
-    for (size_t p = 0; k->port_of[value->id] && p < pith__plan_port_count(k->plan); p++) {
+    if (!k->port_of[value->id]) return false;
+    for (size_t p = 0; p < pith__plan_port_count(k->plan); p++) {
         *port = p;
         if (k->port_of[value->id] == &k->binding->tensors[pith__plan_port(k->plan, p)->id])
             return true;
@@ -255,7 +257,8 @@ bool pith__device_ends_settle_copy(pith__binder *k, const pith__step *step,
 bool pith__device_ends_take(const pith__executor *e, size_t output, int memory) {
     const pith__executor_devices *d = e->devices;
     if (d->ends[ends_outputs(e->plan) + output] != memory) return false;
-    for (size_t p = 0; memory && p < pith__plan_port_count(e->plan); p++)
+    if (!memory) return true;
+    for (size_t p = 0; p < pith__plan_port_count(e->plan); p++)
         if (d->ends[p] == memory && pith__target_touches(&e->targets[output], &d->ports[p]))
             return false;
     return true;
@@ -344,7 +347,8 @@ bool pith__device_ends_bound(const pith__executor *e, const pith_tensor *inputs,
                              const pith_tensor *targets, int32_t number) {
     for (size_t i = 0; i < e->plan->graph->input_count; i++)
         if (inputs[i].device == number) return true;
-    for (size_t i = 0; targets && i < e->plan->graph->output_count; i++)
+    if (!targets) return false;
+    for (size_t i = 0; i < e->plan->graph->output_count; i++)
         if (targets[i].device == number && ends_wanted(e, i)) return true;
     return false;
 }

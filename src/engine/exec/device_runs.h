@@ -46,8 +46,9 @@ struct pith__run_devices {
     pith_status (*make)(pith__executor *e, pith_error *err);
     /* Waits for work that a run left under way, before the executor ends. */
     void (*end)(pith__executor *e);
-    /* Before the ports of a run are taken: waits for such work, and finds where outputs go. This and
-     * take_port are called where there is only host memory, too, and refuse what is elsewhere. */
+    /* Before the ports of a run are taken: waits for such work, and finds where outputs go. This
+     * and take_port are called where there is only host memory, too, and refuse what is elsewhere.
+     */
     pith_status (*begin)(pith__executor *e, pith_error *err);
     /* Takes a port that is in the memory of a device. */
     pith_status (*take_port)(pith__executor *e, size_t port, const pith_tensor *given,

@@ -305,8 +305,10 @@ pith_status pith__profiling_write(const pith_profile *profile, const pith_call *
     pith__json_open(&out, "[");
     for (const pith__lane *lane = profile->lanes; lane; lane = lane->next) {
         put_thread(&out, lane->number);
-        for (const event *e = lane->first; e && !written.failed; e = e->next)
+        for (const event *e = lane->first; e; e = e->next) {
+            if (written.failed) break;
             put_event(&out, e, lane->number, origin);
+        }
     }
     pith__json_close(&out, "]");
     pith__json_key(&out, "otherData");

@@ -347,8 +347,11 @@ static pith_status claim_parts(claim_maker *m, size_t from, pith__placed_node *n
         for (; next; next = m->nodes[next - 1].next) members[p.count++] = next - 1;
         const size_t least = pith__device_program_least(n->device);
         if (p.count >= least) PITH_TRY(claim_make(m, &p));
-        if (p.claim) nodes[(*placed)++] = (pith__placed_node){ &p.claim->node, n->device, p.claim };
-        for (size_t k = 0; !p.claim && k < p.count; k++)
+        if (p.claim) {
+            nodes[(*placed)++] = (pith__placed_node){ &p.claim->node, n->device, p.claim };
+            continue;
+        }
+        for (size_t k = 0; k < p.count; k++)
             nodes[(*placed)++] = (pith__placed_node){ m->nodes[members[k]].node, n->device, NULL };
     }
     return PITH_OK;

@@ -22,7 +22,8 @@ pith_status pith__constant_spans_begin(pith__constant_spans_out *out, pith__aren
 static bool spans_equal(pith_str a, pith_str b, pith__stop *stop) {
     enum { PIECE = 4 << 20 };
     bool equal = a.size == b.size;
-    for (size_t at = 0, n; equal && at < a.size && !pith__stop_asked(stop); at += n) {
+    for (size_t at = 0, n; equal && at < a.size; at += n) {
+        if (pith__stop_asked(stop)) break;
         n = a.size - at < PIECE ? a.size - at : PIECE;
         equal = !memcmp(a.data + at, b.data + at, n);
     }

@@ -103,11 +103,13 @@ static void replace_copy_weight(char *to, int64_t width, const pith_tensor *t, b
                                 pith__stop *stop) {
     const int64_t k = t->dims[transposed], n = t->dims[!transposed],
                   size = pith__dtype_bits(t->dtype) / 8;
-    for (int64_t i = 0; i < k && !pith__stop_asked(stop); i++)
+    for (int64_t i = 0; i < k; i++) {
+        if (pith__stop_asked(stop)) break;
         for (int64_t j = 0; j < n; j++) {
             const int64_t from = transposed ? j * k + i : i * n + j;
             memcpy(to + (i * width + j) * size, (const char *)t->data + from * size, (size_t)size);
         }
+    }
 }
 
 static int64_t replace_columns(const pith__node *node, int pair) {

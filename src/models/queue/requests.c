@@ -153,6 +153,16 @@ static pith_status request_costs(pith__queue_request *r, const pith_request *q, 
     return PITH_OK;
 }
 
+/* What vectors of tokens will take; false: more than can be counted. */
+static bool request_add_tokens(size_t *bytes, const pith__queue_request *r, size_t count) {
+    size_t rows;
+    for (size_t i = 0; i < count; i++)
+        if (pith__mul_overflows(r->place.costs[i], r->task->token_bytes, &rows) ||
+            pith__add_overflows(*bytes, rows, bytes))
+            return false;
+    return true;
+}
+
 static pith_status request_fill(pith__queue_request *r, const pith_queue *queue, pith_request *q,
                                 size_t bytes, pith_error *err) {
     size_t rows;
@@ -169,10 +179,8 @@ static pith_status request_fill(pith__queue_request *r, const pith_queue *queue,
     if (task->rows && (pith__mul_overflows(q->count, task->width * sizeof(float), &rows) ||
                        pith__add_overflows(bytes, rows, &bytes)))
         return pith__fail_memory(err, SIZE_MAX);
-    for (size_t i = 0; i < q->count && task->token_bytes; i++)
-        if (pith__mul_overflows(r->place.costs[i], task->token_bytes, &rows) ||
-            pith__add_overflows(bytes, rows, &bytes))
-            return pith__fail_memory(err, SIZE_MAX);
+    if (task->token_bytes && !request_add_tokens(&bytes, r, q->count))
+        return pith__fail_memory(err, SIZE_MAX);
     r->place.bytes = bytes;
     r->place.key = q->key;
     r->place.priority = q->priority;

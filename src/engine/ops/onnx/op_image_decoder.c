@@ -18,7 +18,8 @@ static pith_status image_decoder_copy(const pith__run *r, const pith_image *imag
         end = at + row;
         PITH_TRY(pith__run_spend(r, &spent, (int64_t)row));
         memcpy(y + at, image->pixels + at, row);
-        for (size_t i = at; bgr && i < end; i += 3) {
+        if (!bgr) continue;
+        for (size_t i = at; i < end; i += 3) {
             uint8_t red = y[i];
             y[i] = y[i + 2];
             y[i + 2] = red;

@@ -269,10 +269,12 @@ void pith__run_turn(pith__run *r, pith__turn_fn *turn, void *to, const int64_t *
     }
     enum { LONG = 1 << 21 };
     if (r->exec->stop && inner > LONG && (rank > 2 || !turn)) {
-        for (int64_t i = 0; i < dims[0] && !pith__stop_asked(r->exec->stop); i++)
+        for (int64_t i = 0; i < dims[0]; i++) {
+            if (pith__stop_asked(r->exec->stop)) break;
             pith__run_turn(r, turn, (char *)to + i * to_strides[0] * (int64_t)size, to_strides + 1,
                            (const char *)from + i * from_strides[0] * (int64_t)size,
                            from_strides + 1, dims + 1, rank - 1, size);
+        }
         return;
     }
     move_job j = { to,           from, to_strides,

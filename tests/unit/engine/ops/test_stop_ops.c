@@ -1,5 +1,5 @@
-/* test_stop_ops.c - a single step ends when the run must, whatever its operator is, and the next run
- * gives the same bits. */
+/* test_stop_ops.c - a single step ends when the run must, whatever its operator is, and the next
+ * run gives the same bits. */
 #include "support/stop_test.h"
 
 #include "base/dtype.h"
