@@ -41,7 +41,8 @@ static pith_status index_check_options(const pith_search_index_options *o, pith_
         (o->metric == PITH_METRIC_MAXSIM || (o->dtype != PITH_F32 && o->dtype != PITH_F16)))
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
-            "first_pass is for rows of float32 and float16, with the metrics cosine, dot and l2");
+            "pith_search_index_options.first_pass is for rows of float32 and float16, with the "
+            "metrics cosine, dot and l2");
     return pith__threads_check(o->call.threads, err);
 }
 

@@ -152,7 +152,7 @@ void test_compiled() {
     CHECK(thrown([&] { again.calibrate(); }) == PITH_ERR_ARGUMENT);
     CHECK(pith::Source(data + "/models/bert-base-script14-eager/model.onnx").check_fusions() == 0);
     o.optimization = 9;
-    CHECK(thrown([&] { pith::Model("all-MiniLM-L6-v2", o); }, "optimization 9") ==
+    CHECK(thrown([&] { pith::Model("all-MiniLM-L6-v2", o); }, "optimization is 9") ==
           PITH_ERR_ARGUMENT);
 }
 

@@ -298,7 +298,7 @@ static void test_mistakes(void **state) {
     says(session, (const char *[]){ "h6", "h6" }, 2, "output_names: 'h6' is there twice");
     says(session, (const char *[]){ "h3" }, 0, "output_names names no output");
     says(session, NULL, 1, "output_names names no output");
-    says(session, (const char *[]){ "h3", "h6", "h9", "h12", "h3" }, 5, "asked for twice");
+    says(session, (const char *[]){ "h3", "h6", "h9", "h12", "h3" }, 5, "is there twice");
     const pith_tensor x = input(ROWS); /* the session still works */
     assert_true(steps_of(session, &x, (const char *[]){ "h3" }, 1) > 0);
     pith_session_destroy(session);
