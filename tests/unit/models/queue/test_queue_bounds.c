@@ -119,11 +119,29 @@ static void test_too_large(void **state) {
 
 /* ---- the model's memory limit ---- */
 
+/* Memory that comes slowly, so that threads overlap while they hold some. */
+static atomic_int slow;
+
+static void *slow_alloc(void *user, size_t bytes) {
+    (void)user;
+    if (atomic_load(&slow)) usleep(50);
+    return malloc(bytes ? bytes : 1);
+}
+
+static void slow_free(void *user, void *memory) {
+    (void)user;
+    free(memory);
+}
+
+static const pith_allocator slowly = { slow_alloc, slow_free, NULL };
+
 /* The limit is set behind the opening, which may need more than the calls. */
 static pith_model *open_tight(void) {
     pith_open_options o = PITH_OPEN_OPTIONS_INIT;
     pith_model *m = NULL;
     o.memory_limit = (size_t)1 << 40;
+    o.pool_blocks = -1;
+    o.call.allocator = &slowly;
     assert_int_equal(pith_model_open(&m, QUEUE_DIR, &o, NULL), PITH_OK);
     return m;
 }
@@ -269,10 +287,12 @@ static void test_what_never_fits_fails_alone(void **state) {
         only_long += failed == 1;
     }
     assert_true(only_long > 0);
+    atomic_store(&slow, 1);
     for (int round = 0; round < 10; round++) {
-        set_limit(m, limit + (128 << 10));
+        set_limit(m, limit + (32 << 10)); /* what two more threads hold besides their runs */
         assert_int_equal(run_ones(m, 3, &long_fits), 0);
     }
+    atomic_store(&slow, 0);
     pith_model_close(m);
 }
 
