@@ -23,8 +23,8 @@ const pith__op *far_op(const pith__node *node) {
 
 /* Operators on floats only, which nothing is known of before the run. */
 static bool has_twin(const pith__node *node) {
-    static const char *const names[] = { "Relu",    "Tanh", "Gelu", "LayerNormalization",
-                                         "Softmax", "Erf" };
+    static const char *const names[] = { "Relu",    "Tanh",     "Gelu",   "LayerNormalization",
+                                         "Softmax", "SkipNorm", "Linear", "MatMul" };
     const pith__value *in = pith__node_input(node, 0);
     bool named = false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -41,7 +41,6 @@ pith_status far_rewrite(pith__graph *graph, size_t *changes, pith_error *err) {
         twin->original = node->op;
         twin->op.domain = "far";
         twin->op.run = NULL;
-        twin->op.elementwise = NULL;
         node->op = &twin->op;
         ++*changes;
     }

@@ -114,8 +114,7 @@ pith_status pith__device_ends_begin(pith__executor *e, pith_error *err) {
  * port is in memory m. */
 static uint64_t ends_reads(const pith__step *step, int input) {
     const uint32_t flags = step->node->op->flags;
-    if (flags & PITH_OP_SHAPE_ONLY || (flags & PITH_OP_VIEW && input == 0 && !step->claim))
-        return 0;
+    if (flags & PITH_OP_SHAPE_ONLY || (flags & PITH_OP_VIEW && input == 0)) return 0;
     return step->is_copy && step->memory ? ~(UINT64_C(1) << step->memory) : UINT64_MAX;
 }
 

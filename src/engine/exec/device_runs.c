@@ -173,11 +173,9 @@ static bool step_writes(const pith__executor *e, const pith__binding *b, size_t 
 
 /* Steps side by side, steps that own graphs, and memory that is given back or overwritten when a
  * step ends wait for all copies. */
-static pith_status flights_clear(const pith__running *r, const pith__region *region,
-                                 pith_error *err) {
+static pith_status flights_clear(const pith__running *r, bool many, pith_error *err) {
     const pith__executor *e = r->executor;
     pith__executor_devices *d = e->devices;
-    const bool many = region && region->begin == r->step && region->end > r->step + 1;
     if (many || e->options.separate || PITH_POISONS || e->plan->steps[r->step].subplan_count)
         return flights_wait(r, err);
     for (size_t i = 0; i < d->flight_count;) {
@@ -236,12 +234,13 @@ static pith_status device_step(pith__running *r, const pith__region *region, siz
     const size_t index = r->step;
     const pith__step *step = &e->plan->steps[index];
     const pith__bound_step *bound = &r->binding->steps[index];
-    if (bound->mode == PITH_BOUND_SKIP || (e->skips && e->skips[index]))
-        return next(r, region, end, err);
-    if (d->flight_count) {
-        PITH_TRY(flights_clear(r, region, err));
+    const bool many = region && region->begin == index && region->end > index + 1;
+    const bool nothing = !many && (bound->mode == PITH_BOUND_SKIP || (e->skips && e->skips[index]));
+    if (d->flight_count && (!nothing || PITH_POISONS)) {
+        PITH_TRY(flights_clear(r, many, err));
         PITH_TRY(flights_look(r, err));
     }
+    if (many || nothing) return next(r, region, end, err);
     const pith__backend *backend = step->device->backend;
     if (step->is_copy) d->copies[step->device->memory]++;
     if (step->is_copy && bound->mode == PITH_BOUND_RUN && backend->begin_copy && backend->mark &&
@@ -252,9 +251,9 @@ static pith_status device_step(pith__running *r, const pith__region *region, siz
     }
     const uint64_t begin_ns = e->tree->trace ? pith__clock_ns() : 0;
     PITH_TRY(next(r, region, end, err));
-    if (!step->memory || step->is_copy || bound->mode != PITH_BOUND_RUN) return PITH_OK;
+    if (!step->device->memory || step->is_copy) return PITH_OK;
     d->programs[step->device->memory]++;
-    return program_watch(r, index, begin_ns, err);
+    return bound->mode == PITH_BOUND_RUN ? program_watch(r, index, begin_ns, err) : PITH_OK;
 }
 
 static pith_status device_steps(pith__running *r, pith__next_step *next, pith_error *err) {
@@ -270,7 +269,7 @@ static pith_status device_steps(pith__running *r, pith__next_step *next, pith_er
 /* Says at the end of a run what each device did in it. */
 static void device_report(const pith__executor *e) {
     const pith__executor_devices *d = e->devices;
-    for (size_t m = 1; m < e->plan->devices->memory_count; m++) {
+    for (size_t m = 1; m < e->plan->devices->memory_count && !e->depth; m++) {
         if (!d->programs[m] && !d->copies[m]) continue;
         pith__executor_note(e, PITH_COUNT_device_copies, d->copies[m]);
         pith__executor_note(e, PITH_COUNT_device_copies_beside, d->beside[m]);
