@@ -42,8 +42,8 @@ static inline bool pith__stop_is_known(pith__stop *s) {
 PITH_PRIVATE pith_status pith__stop_check(pith__stop *s, pith_error *err);
 
 /* Copies bytes piece by piece, or writes zeros if from is NULL, until the call must end. */
-PITH_PRIVATE pith_status pith__copy_until(pith__stop *s, void *to, const void *from, size_t bytes,
-                                          pith_error *err);
+pith_status pith__copy_until(pith__stop *s, void *to, const void *from, size_t bytes,
+                             pith_error *err);
 
 /* Whether a status says that the caller ended the call: nothing is wrong with what it worked on. */
 static inline bool pith__status_stops(pith_status status) {

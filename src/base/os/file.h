@@ -43,9 +43,9 @@ struct pith__held {
 PITH_PRIVATE pith_status pith__file_open(pith__file *file, const char *path, bool copy,
                                          const pith_allocator *allocator, pith_error *err);
 /* The same of a file of the system, ended by this stop, which may be NULL. */
-PITH_PRIVATE pith_status pith__file_open_until(pith__file *file, const char *path, bool copy,
-                                               const pith_allocator *allocator, pith__stop *stop,
-                                               pith_error *err);
+pith_status pith__file_open_until(pith__file *file, const char *path, bool copy,
+                                  const pith_allocator *allocator, pith__stop *stop,
+                                  pith_error *err);
 PITH_PRIVATE void pith__file_close(pith__file *file);
 
 /* All files that one model holds open: the model, external data, safetensors shards. They are
