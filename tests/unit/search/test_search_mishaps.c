@@ -39,7 +39,7 @@ static void wrong_indexes(void **state) {
     REFUSED("less than the one before", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = falling,
             o.documents = 2);
     REFUSED("offsets[0]", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = late, o.documents = 2);
-    REFUSED("last offset is 1, but there are 2 rows", 2, 4, o.metric = PITH_METRIC_MAXSIM,
+    REFUSED("the last one, is 1, but there are 2 rows", 2, 4, o.metric = PITH_METRIC_MAXSIM,
             o.offsets = few, o.documents = 2);
     REFUSED("too many documents", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = good,
             o.documents = SIZE_MAX);
