@@ -8,7 +8,7 @@
 /* What messages of the library name, and the row of options.def that sets it. `make lint` finds
  * every field in its row, and every one that a message names in this list. */
 static const struct {
-    char field[32];
+    char field[40];
     uint16_t row;
 } fields[] = {
     { "PITH_ENCODE_SPARSE", ROW_sparse },
@@ -34,6 +34,7 @@ static const struct {
     { "pith_open_options.stop_after", ROW_after },
     { "pith_optimize_options.inputs", ROW_extract_input },
     { "pith_optimize_options.outputs", ROW_extract_output },
+    { "pith_runtime_options.ort_library", ROW_ort_library },
     { "pith_runtime_options.providers", ROW_ep },
     { "pith_runtime_options.settings", ROW_ort_config },
 };
