@@ -524,8 +524,7 @@ def line_of(root, header, what):
 
 def abi_differences(old, new, folder):
     """What abidiff finds between two descriptions, as (status, text): bit 2 of the status says that something changed, bit 3
-    that it is sure to break programs. Added functions do not count, nor do structs whose members are hidden, which it takes for
-    the same."""
+    that it is sure to break programs. Added functions do not count."""
     libraries = []
     for name, api in (("old", old), ("new", new)):
         source, library = folder / f"{name}.c", folder / name / "libpith.so"

@@ -243,7 +243,7 @@ class Facts:
             return
         if p["type"] == "const char *" or "free" in p or re.search(rf"\*{name}\b", comment):
             return
-        if kind in NUMBERS or kind == "void" or stars > 1 or kind in self.kinds["struct"]:
+        if kind in NUMBERS or kind == "void" or kind in self.kinds["struct"] or stars > 1 and p["type"].startswith("const"):
             self.unclear(header, d["name"], f"the comment does not say how many elements {name} has ({name}[count]), or that *{name} is one")
 
     def function(self, header, d, comment, like, wholly):

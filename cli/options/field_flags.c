@@ -34,6 +34,7 @@ static const struct {
     { "pith_open_options.stop_after", ROW_after },
     { "pith_optimize_options.inputs", ROW_extract_input },
     { "pith_optimize_options.outputs", ROW_extract_output },
+    { "pith_runtime_options.ort_library", ROW_ort_library },
     { "pith_runtime_options.providers", ROW_ep },
     { "pith_runtime_options.settings", ROW_ort_config },
     { "pith_search_index_options.first_pass", ROW_first_pass },

@@ -47,10 +47,12 @@ static pith_status pictures_resized_size(pith__resize_window *w, const pith_imag
     if (w->whole_width > PITH_RESIZE_MAX_EDGE || w->whole_height > PITH_RESIZE_MAX_EDGE ||
         (uint64_t)w->whole_width * (uint64_t)w->whole_height > o->max_pixels)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the resized picture would have %d x %d pixels; max_pixels is %llu, an "
-                          "edge has at most %d",
-                          w->whole_width, w->whole_height, (unsigned long long)o->max_pixels,
-                          PITH_RESIZE_MAX_EDGE);
+                          "%s%s%sthe resized picture would have %d x %d pixels; max_pixels is "
+                          "%llu, an edge has at most %d",
+                          both ? "width and height: " : "",
+                          o->shortest_edge ? "shortest_edge: " : "",
+                          o->longest_edge ? "longest_edge: " : "", w->whole_width, w->whole_height,
+                          (unsigned long long)o->max_pixels, PITH_RESIZE_MAX_EDGE);
     w->width = w->whole_width;
     w->height = w->whole_height;
     return PITH_OK;

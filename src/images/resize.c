@@ -436,10 +436,9 @@ pith_status pith__resize_edges(int32_t *new_width, int32_t *new_height, int32_t 
     if (new_small < 1) new_small = 1;
     if (new_large > PITH_RESIZE_MAX_EDGE)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "a picture of %d x %d pixels whose short edge becomes %d would have %.0f "
-                          "pixels along the other; "
-                          "%d are the most",
-                          width, height, shortest, new_large, PITH_RESIZE_MAX_EDGE);
+                          "with shortest_edge %d and longest_edge %d a picture of %d x %d pixels "
+                          "would have %.0f pixels along the other; %d are the most",
+                          shortest, longest, width, height, new_large, PITH_RESIZE_MAX_EDGE);
     *new_width = (int32_t)(wide ? new_large : new_small);
     *new_height = (int32_t)(wide ? new_small : new_large);
     return PITH_OK;

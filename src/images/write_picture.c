@@ -43,7 +43,7 @@ static pith_status encode_find(const pith_image_codec **codec, const pith_image_
             if ((*codec)->encode) return PITH_OK;
         }
     return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                      "pictures are written as jpeg, png or webp, not as '%s'", o->format);
+                      "format is '%s'; pictures are written as jpeg, png or webp", o->format);
 }
 
 /* Grey needs three channels where the format has no grey, and alpha is dropped where it has no

@@ -79,8 +79,8 @@ static pith_status index_check_rows(size_t *row_bytes, const void *rows, size_t 
     if (o->row_bytes) *row_bytes = o->row_bytes;
     const size_t element = index_element(o->dtype);
     if (pith__mul_overflows(*row_bytes, count, &all) || all > PTRDIFF_MAX || count > INT64_MAX)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "%zu rows of %zu bytes are larger than memory",
-                          count, *row_bytes);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "%zu rows of row_bytes %zu are larger than memory", count, *row_bytes);
     if (count && !rows) return pith__fail(err, PITH_ERR_ARGUMENT, "rows is NULL");
     if (count && ((uintptr_t)rows % element || *row_bytes % element))
         return pith__fail(err, PITH_ERR_ARGUMENT,
