@@ -94,11 +94,11 @@ typedef struct pith_executor {
 } pith_executor;
 
 /* From now on the library creates no threads but those of queues (pith/queue.h); what it would give
- * to them goes to this pool. Those that it has sleep; pith_stop_threads ends them. The struct is copied, and what it points to must
- * live until another one has taken its place. NULL: the library's own threads again. Results keep
- * their bits. A child of fork keeps the pool. In a build without threads it has no effect. Errors:
- * PITH_ERR_ARGUMENT if there is no run; PITH_ERR_BUSY if a call has work on the threads.
- * Thread-safe. */
+ * to them goes to this pool. Those that it has sleep; pith_stop_threads ends them. The struct is
+ * copied, and what it points to must live until another one has taken its place. NULL: the
+ * library's own threads again. Results keep their bits. A child of fork keeps the pool. In a build
+ * without threads it has no effect. Errors: PITH_ERR_ARGUMENT if there is no run; PITH_ERR_BUSY if
+ * a call has work on the threads. Thread-safe. */
 PITH_API pith_status pith_set_executor(const pith_executor *executor, pith_error *err);
 
 /* ---- where results go ---- */

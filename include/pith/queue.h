@@ -80,8 +80,8 @@ typedef struct pith_queue_options {
 #define PITH_QUEUE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_queue_options)
 
 /* Makes a queue, which the caller owns, and its threads. It holds a reference to the model, so that
- * the model may be closed first. Errors: PITH_ERR_ARGUMENT; PITH_ERR_UNSUPPORTED if the model has no tokenizer;
- * PITH_ERR_MEMORY, also if a thread cannot be made. */
+ * the model may be closed first. Errors: PITH_ERR_ARGUMENT; PITH_ERR_UNSUPPORTED if the model has
+ * no tokenizer; PITH_ERR_MEMORY, also if a thread cannot be made. */
 PITH_API pith_status pith_queue_create(pith_queue **queue, const pith_model *model,
                                        const pith_queue_options *options, pith_error *err);
 

@@ -153,6 +153,19 @@ static pith_status request_costs(pith__queue_request *r, const pith_request *q, 
     return PITH_OK;
 }
 
+/* Adds what results are expected to take whose size depends on tokens. */
+static pith_status request_add_token_results(size_t *bytes, const pith__queue_request *r,
+                                             size_t count, pith_error *err) {
+    size_t tokens = 0, results;
+    for (size_t i = 0; i < count; i++)
+        if (pith__add_overflows(tokens, r->place.costs[i], &tokens))
+            return pith__fail_memory(err, SIZE_MAX);
+    return pith__mul_overflows(tokens, r->task->token_bytes, &results) ||
+                   pith__add_overflows(*bytes, results, bytes)
+               ? pith__fail_memory(err, SIZE_MAX)
+               : PITH_OK;
+}
+
 static pith_status request_fill(pith__queue_request *r, const pith_queue *queue, pith_request *q,
                                 size_t bytes, pith_error *err) {
     size_t rows;
@@ -169,10 +182,7 @@ static pith_status request_fill(pith__queue_request *r, const pith_queue *queue,
     if (task->rows && (pith__mul_overflows(q->count, task->width * sizeof(float), &rows) ||
                        pith__add_overflows(bytes, rows, &bytes)))
         return pith__fail_memory(err, SIZE_MAX);
-    for (size_t i = 0; i < q->count && task->token_bytes; i++)
-        if (pith__mul_overflows(r->place.costs[i], task->token_bytes, &rows) ||
-            pith__add_overflows(bytes, rows, &bytes))
-            return pith__fail_memory(err, SIZE_MAX);
+    PITH_TRY(request_add_token_results(&bytes, r, q->count, err));
     r->place.bytes = bytes;
     r->place.key = q->key;
     r->place.priority = q->priority;

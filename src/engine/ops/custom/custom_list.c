@@ -20,7 +20,8 @@ static bool custom_is(const pith__custom_op *op, pith_str domain, pith_str name)
 }
 
 const pith__op *pith__custom_find(const pith_operator_set *set, pith_str domain, pith_str name) {
-    for (size_t i = 0; set && i < set->count; i++)
+    const size_t count = set ? set->count : 0;
+    for (size_t i = 0; i < count; i++)
         if (custom_is(&set->ops[i], domain, name)) return &set->ops[i].op;
     for (const pith__custom_op *at = pith__custom_first(); at; at = at->next)
         if (custom_is(at, domain, name)) return &at->op;

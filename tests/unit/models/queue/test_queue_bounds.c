@@ -1,5 +1,5 @@
-/* test_queue_bounds.c - what a queue may hold, what a key may hold of it, and what the model's memory
- * limit leaves for chunks. */
+/* test_queue_bounds.c - what a queue may hold, what a key may hold of it, and what the model's
+ * memory limit leaves for chunks. */
 #define QUEUE_DIR PITH_BINARY_DIR "/queue-bounds-model"
 
 #include "models/model.h"
