@@ -153,14 +153,17 @@ static pith_status request_costs(pith__queue_request *r, const pith_request *q, 
     return PITH_OK;
 }
 
-/* What vectors of tokens will take; false: more than can be counted. */
-static bool request_add_tokens(size_t *bytes, const pith__queue_request *r, size_t count) {
-    size_t rows;
+/* Adds what results are expected to take whose size depends on tokens. */
+static pith_status request_add_token_results(size_t *bytes, const pith__queue_request *r,
+                                             size_t count, pith_error *err) {
+    size_t tokens = 0, results;
     for (size_t i = 0; i < count; i++)
-        if (pith__mul_overflows(r->place.costs[i], r->task->token_bytes, &rows) ||
-            pith__add_overflows(*bytes, rows, bytes))
-            return false;
-    return true;
+        if (pith__add_overflows(tokens, r->place.costs[i], &tokens))
+            return pith__fail_memory(err, SIZE_MAX);
+    return pith__mul_overflows(tokens, r->task->token_bytes, &results) ||
+                   pith__add_overflows(*bytes, results, bytes)
+               ? pith__fail_memory(err, SIZE_MAX)
+               : PITH_OK;
 }
 
 static pith_status request_fill(pith__queue_request *r, const pith_queue *queue, pith_request *q,
@@ -179,8 +182,7 @@ static pith_status request_fill(pith__queue_request *r, const pith_queue *queue,
     if (task->rows && (pith__mul_overflows(q->count, task->width * sizeof(float), &rows) ||
                        pith__add_overflows(bytes, rows, &bytes)))
         return pith__fail_memory(err, SIZE_MAX);
-    if (task->token_bytes && !request_add_tokens(&bytes, r, q->count))
-        return pith__fail_memory(err, SIZE_MAX);
+    PITH_TRY(request_add_token_results(&bytes, r, q->count, err));
     r->place.bytes = bytes;
     r->place.key = q->key;
     r->place.priority = q->priority;

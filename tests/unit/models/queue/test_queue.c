@@ -2,8 +2,7 @@
  * own, and a failure costs no other caller. */
 #define QUEUE_DIR PITH_BINARY_DIR "/queue-model"
 
-/* clang-format off: its functions have the names of what the other one has for all of the program
- */
+/* clang-format off: names of the second one would be hidden by those of the first */
 #include "support/score_test.h"
 #include "support/queue_test.h"
 /* clang-format on */
