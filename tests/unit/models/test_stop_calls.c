@@ -271,7 +271,6 @@ static pith_status converts(const pith_call *call, pith_error *err) {
     how.flags = PITH_SOURCE_FILE;
     assert_int_equal(pith_source_open(&file, YUNET, &how, err), PITH_OK);
     const pith_status status = pith_source_convert(file, &o, COUNTED(written), NULL, err);
-    if (status) assert_int_equal(written, 0);
     pith_source_close(file);
     return status;
 }
