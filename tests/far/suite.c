@@ -1,9 +1,9 @@
 /* suite.c - models on the CPU and on the far backend: outputs equal bit for bit, or within the
  * tolerance of the devices.
  *
- * far_suite [--level N] [--seeds N] [--every N] [--devices LIST] FOLDER…: each model.onnx below the folders is run
- * on its test data sets, twice, with every node on the far backend that can be there (seed 0) and
- * with drawn choices. */
+ * far_suite [--level N] [--seeds N] [--every N] [--devices LIST] FOLDER…: each model.onnx below the
+ * folders is run on its test data sets, twice, with every node on the far backend that can be there
+ * (seed 0) and with drawn choices. */
 #include <ftw.h>
 #include <math.h>
 #include <stdio.h>
