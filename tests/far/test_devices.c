@@ -179,7 +179,7 @@ static void test_wrong_settings(void **state) {
         { "far:,cpu", "device 'far' takes settings as key=value; not ''" },
         { "cpu:a=1", "device 'cpu' has no settings; 'a' is given" },
         { "cpu:device_id=1", "device 'cpu' has no settings; 'device_id' is given" },
-        { "a=1,cpu", "the setting 'a=1' stands before the first device" },
+        { "a=1,cpu", "the setting 'a=1' has no device before it that takes settings" },
         { "far:device_id=0,far,cpu", "the list of devices has 'far' twice" },
         { "far:device_id=1,far:device_id=1,cpu", "the list of devices has 'far:1' twice" },
         { "auto:a=1", "'auto' stands for all devices; give it alone" },
@@ -639,7 +639,8 @@ static void test_wrong_tensors(void **state) {
     in->bytes = good.bytes;
     in->device = 0;
     in->stream = &stream;
-    must_fail(&other, PITH_ERR_ARGUMENT, "has a stream, but no device");
+    must_fail(&other, PITH_ERR_ARGUMENT,
+              "has device 0; here it must be in host memory: device 0, no stream");
     in->device = 1;
     in->dtype = PITH_STRING;
     must_fail(&other, PITH_ERR_ARGUMENT, "the model needs");

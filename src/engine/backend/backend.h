@@ -155,9 +155,9 @@ extern const bool pith__backends_differ;
 
 /* What only lists with other devices than the CPU need. Programs without any do not link it. */
 typedef struct pith__device_functions {
-    /* Takes one setting into a choice of a list. */
-    pith_status (*set)(pith__device_choice *choice, pith_str key, pith_str value,
-                       pith__arena *arena, pith_error *err);
+    /* Takes one setting, "key=value", into a choice of a list. */
+    pith_status (*set)(pith__device_choice *choice, pith_str text, pith__arena *arena,
+                       pith_error *err);
     /* Says in which precision an open device computes. exact: PITH_ERR_UNSUPPORTED unless that is
      * f32. */
     pith_status (*accept)(const pith__device *device, bool exact, const pith_log *log,

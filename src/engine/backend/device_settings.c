@@ -75,9 +75,26 @@ static pith_status setting_own(pith__device_choice *c, pith_str key, pith_str va
     return PITH_OK;
 }
 
-static pith_status device_set(pith__device_choice *c, pith_str key, pith_str value,
-                              pith__arena *arena, pith_error *err) {
+static pith_str setting_trim(const char *begin, const char *end) {
+    while (begin < end && *begin == ' ') begin++;
+    while (end > begin && end[-1] == ' ') end--;
+    return (pith_str){ begin, (size_t)(end - begin) };
+}
+
+static pith_status device_set(pith__device_choice *c, pith_str text, pith__arena *arena,
+                              pith_error *err) {
     const bool has_memory = c->backend->alloc != NULL;
+    const char *equal = text.size ? memchr(text.data, '=', text.size) : NULL;
+    if (!equal)
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "device '%s' takes settings as key=value; not '" PITH_STR_FMT "'",
+                          c->backend->name, PITH_STR_ARG(text));
+    const pith_str key = setting_trim(text.data, equal),
+                   value = setting_trim(equal + 1, text.data + text.size);
+    if (!has_memory && !c->backend->check)
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "device '%s' has no settings; '" PITH_STR_FMT "' is given",
+                          c->backend->name, PITH_STR_ARG(key));
     if (has_memory && pith__str_is(key, "device_id"))
         return setting_ordinal(c, key, value, arena, err);
     if (has_memory && (pith__str_is(key, "memory_limit") || pith__str_is(key, "gpu_mem_limit")))

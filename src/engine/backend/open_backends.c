@@ -67,29 +67,22 @@ static pith_status device_list_add(list_reader *r, pith_str name) {
                         PITH_STR_ARG(name));
         return PITH_OK;
     }
+    if (list->count == PITH_DEVICES_MOST)
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "the list has more than %d devices",
+                          PITH_DEVICES_MOST);
     device_list_put(list, backend, r->number);
     r->last = &list->items[list->count - 1];
     return PITH_OK;
 }
 
 /* Without other devices than the CPU there is nothing to set. */
-static pith_status device_list_set(list_reader *r, pith_str text) {
-    const char *equal = memchr(text.data, '=', text.size), *end = text.data + text.size;
+static pith_status device_list_set(const list_reader *r, pith_str text) {
     if (r->unknown) return PITH_OK;
-    if (!r->last)
-        return pith__fail(r->err, PITH_ERR_ARGUMENT,
-                          "the setting '" PITH_STR_FMT "' stands before the first device",
-                          PITH_STR_ARG(text));
-    if (!equal)
-        return pith__fail(r->err, PITH_ERR_ARGUMENT,
-                          "device '%s' takes settings as key=value; not '" PITH_STR_FMT "'",
-                          r->last->backend->name, PITH_STR_ARG(text));
-    const pith_str key = device_trim(text.data, equal), value = device_trim(equal + 1, end);
-    if (!pith__device_functions_used || !(r->last->backend->alloc || r->last->backend->check))
-        return pith__fail(r->err, PITH_ERR_ARGUMENT,
-                          "device '%s' has no settings; '" PITH_STR_FMT "' is given",
-                          r->last->backend->name, PITH_STR_ARG(key));
-    return pith__device_functions_used->set(r->last, key, value, r->arena, r->err);
+    if (r->last && pith__device_functions_used)
+        return pith__device_functions_used->set(r->last, text, r->arena, r->err);
+    return pith__fail(r->err, PITH_ERR_ARGUMENT,
+                      "the setting '" PITH_STR_FMT "' has no device before it that takes settings",
+                      PITH_STR_ARG(text));
 }
 
 /* An item with '=' and no name in front of it is one more setting of the device before it. */
@@ -121,8 +114,6 @@ pith_status pith__device_list_read(pith__device_list *list, const char *names,
     *list = (pith__device_list){ .falls_back = names != NULL, .counters = counters };
     if (!all)
         for (const char *at = names; *at; at++) most += *at == ',';
-    if (most > 100 * PITH_DEVICES_MOST)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the list of devices is too long");
     PITH_TRY(device_list_room(list, most, arena, err));
     list_reader r = { .list = list, .arena = arena, .log = log, .err = err };
     if (all)
@@ -130,10 +121,6 @@ pith_status pith__device_list_read(pith__device_list *list, const char *names,
             device_list_put(list, pith__backend_table[i], (int32_t)i + 1);
     else
         for (const char *at = names; at;) PITH_TRY(device_list_take(&r, device_item(&at)));
-    if (list->count > PITH_DEVICES_MOST)
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the list has %zu devices; at most %d can be used", list->count,
-                          PITH_DEVICES_MOST);
     if (list->count) return device_list_distinct(list, err);
     pith__text_out out = pith__text_begin(text, sizeof text);
     for (size_t i = 0; i < pith__backend_table_count; i++)

@@ -343,11 +343,18 @@ pith_status pith__device_ends_finish(pith__executor *e, pith__binding *b, pith_t
 }
 
 bool pith__device_ends_bound(const pith__executor *e, const pith_tensor *inputs,
-                             const pith_tensor *targets, int32_t number) {
+                             const pith_tensor *targets, const pith__device_choice *choice,
+                             pith_error *err) {
+    bool bound = false;
     for (size_t i = 0; i < e->plan->graph->input_count; i++)
-        if (inputs[i].device == number) return true;
-    if (!targets) return false;
-    for (size_t i = 0; i < e->plan->graph->output_count; i++)
-        if (targets[i].device == number && ends_wanted(e, i)) return true;
-    return false;
+        bound = bound || inputs[i].device == choice->number;
+    const size_t wanted = targets ? e->plan->graph->output_count : 0;
+    for (size_t i = 0; i < wanted; i++)
+        bound = bound || (targets[i].device == choice->number && ends_wanted(e, i));
+    if (bound)
+        pith__fail_at(
+            err, err ? err->code : PITH_ERR_RUN,
+            "tensors of the run lie in the memory of '%s', so no other device can do it: ",
+            choice->name);
+    return bound;
 }

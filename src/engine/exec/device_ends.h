@@ -19,7 +19,8 @@ void pith__device_ends_set_addresses(const pith__executor *e, pith__binding *b);
 pith_status pith__device_ends_finish(pith__executor *e, pith__binding *b, pith_tensor *outputs,
                                      pith_error *err);
 bool pith__device_ends_bound(const pith__executor *e, const pith_tensor *inputs,
-                             const pith_tensor *targets, int32_t number);
+                             const pith_tensor *targets, const pith__device_choice *choice,
+                             pith_error *err);
 
 /* Waits for all work of devices that this thread has given, whatever comes of it (device_runs.c).
  */

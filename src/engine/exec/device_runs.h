@@ -47,8 +47,8 @@ struct pith__run_devices {
     /* Waits for work that a run left under way, before the executor ends. */
     void (*end)(pith__executor *e);
     /* Before the ports of a run are taken: waits for such work, and finds where outputs go. This
-     * and take_port are called where there is only host memory, too, and refuse what is elsewhere.
-     */
+     * and take_port are called where there is only host memory, too, and refuse what is
+     * elsewhere. */
     pith_status (*begin)(pith__executor *e, pith_error *err);
     /* Takes a port that is in the memory of a device. */
     pith_status (*take_port)(pith__executor *e, size_t port, const pith_tensor *given,
@@ -72,9 +72,10 @@ struct pith__run_devices {
     /* Puts the outputs that belong there into the memory of a device. */
     pith_status (*finish)(pith__executor *e, pith__binding *b, pith_tensor *outputs,
                           pith_error *err);
-    /* Whether an input or output of a run lies in the memory of this device. */
+    /* Whether an input or output of a run lies in the memory of this device, so that no other can
+     * do it: the error then says so too. */
     bool (*is_bound)(const pith__executor *e, const pith_tensor *inputs, const pith_tensor *targets,
-                     int32_t number);
+                     const pith__device_choice *choice, pith_error *err);
 };
 
 #endif

@@ -518,9 +518,10 @@ static void poison_dead(pith__running *r, size_t step) {
                      b->dying[r->dead].bytes);
 }
 
-/* Runs the step, or the region that begins with it. Sets *end to the step after. */
-static pith_status run_next(pith__running *r, const pith__region *region, size_t *end,
-                            pith_error *err) {
+/* Runs the step, or the region that begins with it. Sets *end to the step after. Two loops call it.
+ */
+__attribute__((noinline)) static pith_status run_next(pith__running *r, const pith__region *region,
+                                                      size_t *end, pith_error *err) {
     *end = region && region->begin == r->step ? region->end : r->step + 1;
     if (r->executor->options.separate)
         PITH_TRY(pith__separate_begin(r->executor, r->binding, r->step, err));

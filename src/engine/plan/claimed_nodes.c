@@ -399,6 +399,27 @@ static pith_status claims_gather(pith__placed_node *nodes, size_t *placed, const
     return status;
 }
 
+static bool claims_wanted(const pith__devices *devices) {
+    for (size_t i = 0; i < devices->count; i++)
+        if (pith__device_program_least(&devices->items[i])) return true;
+    return false;
+}
+
+static pith_status claims_place(const pith__plan *plan, size_t count, pith__choose_device *choose,
+                                pith__take_node *take, void *context, pith_error *err) {
+    if (!claims_wanted(plan->devices)) {
+        for (const pith__node *node = plan->graph->first; node; node = node->next)
+            if (node->mark) PITH_TRY(take(context, &(pith__placed_node){ .node = node }));
+        return PITH_OK;
+    }
+    size_t placed;
+    pith__placed_node *nodes = pith__arena_array(plan->arena, count, sizeof *nodes);
+    if (!nodes) return pith__fail_memory(err, count * sizeof *nodes);
+    PITH_TRY(claims_gather(nodes, &placed, plan, count, choose, context, err));
+    for (size_t i = 0; i < placed; i++) PITH_TRY(take(context, &nodes[i]));
+    return PITH_OK;
+}
+
 /* ---- passes of devices ---- */
 
 static pith_status device_rewrite(pith__graph *graph, pith__devices *devices, const pith__device *d,
@@ -433,5 +454,5 @@ static pith_status devices_rewrite(const pith__graph **graph, pith__devices *dev
     return PITH_OK;
 }
 
-const pith__plan_devices pith__plan_devices_all = { claims_gather, devices_rewrite,
+const pith__plan_devices pith__plan_devices_all = { claims_place, devices_rewrite,
                                                     pith__copies_order };

@@ -300,37 +300,20 @@ static pith_status placement_fetch_outputs(placement *p) {
     return PITH_OK;
 }
 
-static bool placement_compiles(const pith__devices *devices) {
-    for (size_t i = 0; i < devices->count; i++)
-        if (pith__device_program_least(&devices->items[i])) return true;
-    return false;
-}
-
-static pith_status placement_add_all(placement *p) {
-    for (const pith__node *node = p->plan->graph->first; node; node = node->next)
-        if (node->mark) PITH_TRY(placement_add_step(p, node, NULL, NULL));
-    return PITH_OK;
-}
-
-/* Some nodes become steps together. */
-static pith_status placement_add_gathered(placement *p, size_t nodes) {
-    pith__placed_node *list = pith__arena_array(p->arena, nodes, sizeof *list);
-    size_t count;
-    if (!list) return placement_out_of_memory(p);
-    PITH_TRY(
-        pith__plan_devices_used->gather(list, &count, p->plan, nodes, placement_choose, p, p->err));
-    for (size_t i = 0; i < count; i++)
-        PITH_TRY(placement_add_step(p, list[i].node, list[i].device, list[i].claim));
-    return PITH_OK;
+static pith_status placement_take(void *context, const pith__placed_node *node) {
+    return placement_add_step(context, node->node, node->device, node->claim);
 }
 
 pith_status pith__plan_place(pith__plan *plan, size_t nodes, pith_error *err) {
     placement p = { .plan = plan, .arena = plan->arena, .err = err };
     PITH_TRY(placement_begin(&p, nodes));
-    if (!pith__backends_differ || !p.most_copies || !pith__plan_devices_used)
-        return placement_add_all(&p);
-    PITH_TRY(placement_compiles(plan->devices) ? placement_add_gathered(&p, nodes)
-                                               : placement_add_all(&p));
-    PITH_TRY(placement_fetch_outputs(&p));
-    return pith__plan_devices_used->order(plan, err);
+    if (pith__plan_devices_used && p.most_copies) {
+        PITH_TRY(
+            pith__plan_devices_used->place(plan, nodes, placement_choose, placement_take, &p, err));
+        PITH_TRY(placement_fetch_outputs(&p));
+        return pith__plan_devices_used->order(plan, err);
+    }
+    for (const pith__node *node = plan->graph->first; node; node = node->next)
+        if (node->mark) PITH_TRY(placement_add_step(&p, node, NULL, NULL));
+    return PITH_OK;
 }

@@ -181,13 +181,8 @@ static bool runner_go_on(builtin_runner *r, const builtin_call *c,
     builtin_runner other = *r;
     pith_error fault = PITH_ERROR_INIT;
     if (pith__run_devices_used &&
-        pith__run_devices_used->is_bound(r->executor, c->inputs, r->targets, without->number)) {
-        pith__fail_at(
-            err, *status,
-            "tensors of the run lie in the memory of '%s', so no other device can do it: ",
-            without->name);
+        pith__run_devices_used->is_bound(r->executor, c->inputs, r->targets, without, err))
         return true;
-    }
     if (program_next(&other.program, r->program, without, NULL)) return false;
     if (pith__executor_create(&other.executor, other.program->plan, &r->options, NULL))
         return false;

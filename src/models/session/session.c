@@ -124,20 +124,14 @@ static pith_status find_input(size_t *p, const pith_model *m, const char *name, 
 }
 
 /* Where the memory of a device is allowed at all. Which devices there are, the plan knows. */
-static pith_status check_device(const pith_model *m, const char *what, const char *name,
-                                const pith_tensor *t, pith_error *err) {
+static pith_status check_device(const pith_model *m, const pith_port *port, const pith_tensor *t,
+                                pith_error *err) {
     if (!t->device && !t->stream) return PITH_OK;
-    if (!t->device)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "%s '%s' has a stream, but no device", what,
-                          name);
-    if (!m->runtime->devices || !pith__run_devices_used)
-        return pith__fail(
-            err, PITH_ERR_ARGUMENT,
-            "%s '%s' is in the memory of device %d; the runtime '%s'%s takes tensors in "
-            "host memory, whose device is 0",
-            what, name, t->device, m->runtime->name,
-            m->runtime->devices ? ", which has no devices here," : "");
-    return PITH_OK;
+    if (t->device && m->runtime->devices && !port->optional && pith__run_devices_used)
+        return PITH_OK;
+    return pith__fail(err, PITH_ERR_ARGUMENT,
+                      "'%s' has device %d; here it must be in host memory: device 0, no stream",
+                      port->name, t->device);
 }
 
 /* The caller's memory must hold what the shape says before anything reads it. A shape that differs
@@ -146,10 +140,7 @@ static pith_status check_input(pith_session *s, size_t p, const pith_tensor *t, 
     const pith_port *port = &s->model->inputs[p];
     char list[700];
     size_t bytes;
-    PITH_TRY(check_device(s->model, "input", port->name, t, err));
-    if (t->device && s->model->graph->inputs[p]->type.data)
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "input '%s' has a default; give it in host memory, device 0", port->name);
+    PITH_TRY(check_device(s->model, port, t, err));
     if (port->dtype != PITH_UNDEFINED && port->dtype != PITH_NONE && t->dtype != port->dtype)
         return pith__fail(err, PITH_ERR_ARGUMENT, "input '%s' is %s; the model needs %s %s",
                           port->name, pith__dtype_name(t->dtype), pith__dtype_name(port->dtype),
@@ -320,7 +311,7 @@ static pith_status check_target(const pith_session *s, size_t output, const pith
     const pith_port *port = &s->model->outputs[output];
     char text[256];
     size_t bytes = 0;
-    PITH_TRY(check_device(s->model, "output", port->name, t, err));
+    PITH_TRY(check_device(s->model, port, t, err));
     if (t->dtype <= PITH_UNDEFINED || t->dtype >= PITH_DTYPE_COUNT || t->dtype == PITH_STRING)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "output '%s': memory can be bound for tensors of numbers, not for %s",
