@@ -269,7 +269,8 @@ static pith_status device_steps(pith__running *r, pith__next_step *next, pith_er
 /* Says at the end of a run what each device did in it. */
 static void device_report(const pith__executor *e) {
     const pith__executor_devices *d = e->devices;
-    for (size_t m = 1; m < e->plan->devices->memory_count && !e->depth; m++) {
+    if (e->depth) return;
+    for (size_t m = 1; m < e->plan->devices->memory_count; m++) {
         if (!d->programs[m] && !d->copies[m]) continue;
         pith__executor_note(e, PITH_COUNT_device_copies, d->copies[m]);
         pith__executor_note(e, PITH_COUNT_device_copies_beside, d->beside[m]);
