@@ -28,7 +28,6 @@ ACCEPTED = {
     "pith_open_options.system_root": "for tests: what is not there is not known",
     "pith_runtime_options.strict": SWITCH,
     "pith_runtime_options.ort_python": "the library is searched in other places too",
-    "pith_check_options.seed": ANY,
     "pith_score_options.instruction": ELSEWHERE,
     **{f"pith_tokenize_options.{name}": SWITCH for name in ("no_specials", "raw", "no_offsets", "characters", "overflow")},
     "pith_bm25_options.no_stemming": SWITCH,
@@ -57,7 +56,11 @@ WITH = {
     "pith_optimize_options.contrib": {"standard": 1},
 }
 # What is tried in place of the values of the type.
-VALUES = {f"pith_{name}_options.data_name": (b"", b"a/b", b".b") for name in ("export", "quantize_model", "optimize")}
+VALUES = {
+    **{f"pith_{name}_options.data_name": (b"", b"a/b", b".b") for name in ("export", "quantize_model", "optimize")},
+    "pith_check_options.runs": (-7, -2**31),  # more would take so many runs
+    "pith_check_options.seed": (),
+}
 
 NUMBERS = {"int32_t": (-2**31, 2**31 - 1, -7, 1000003), "int64_t": (-2**63, 2**63 - 1), "uint32_t": (2**32 - 1,), "uint64_t": (2**64 - 1, 1), "size_t": (2**64 - 1, 1),
            "float": (float("nan"), -1e30, 1e30), "double": (float("nan"), -1e30, 1e30)}
