@@ -3,7 +3,7 @@
 #include "support/image_test.h"
 #include "support/stop_test.h"
 
-enum { WIDTH = 2400, HEIGHT = 1800, SCALE_LONG = 3, FORMATS = 4 };
+enum { WIDTH = 1300, HEIGHT = 900, SCALE_LONG = 4, FORMATS = 4 };
 
 typedef struct file {
     uint8_t *bytes;
