@@ -213,7 +213,7 @@ def describe_header(path, include, index, numbers):
                        [(str(include / name), text) for name, text in STANDARD.items()], TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD)
     for fault in unit.diagnostics:
         if fault.severity >= 3:
-            raise NotUnderstood(f"{path}:{fault.location.line}: {fault.spelling}")
+            raise NotUnderstood(f"{fault.location.file or path}:{fault.location.line}: {fault.spelling}")
     header, found = Header(unit, path), []
     for cursor in unit.cursor.get_children():
         if not cursor.location.file or cursor.location.file.name != str(path):

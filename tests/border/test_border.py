@@ -83,8 +83,8 @@ BREAKS = {
     "a member's type": ("embed.h", [(r"^    int32_t dim; ", "    int64_t dim; ")], "pith_embed_options.dim was int32_t and is int64_t"),
     "a member of a callback's type": ("embed.h", [(r"\(\*done\)\(void \*user, size_t first, size_t count\)", "(*done)(void *user, size_t first, int count)")],
                                       "pith_batching.done was void (*)(void *, size_t, size_t) and is void (*)(void *, size_t, int)"),
-    "a plain struct that grew": ("types.h", [(r"^    int64_t dims\[PITH_MAX_RANK\];([^\n]*)", r"    int64_t dims[PITH_MAX_RANK];\1\n    int64_t planted;")],
-                                 "pith_tensor.planted is new, and pith_tensor does not begin with its size"),
+    "a plain struct that grew": ("types.h", [(r"(^    const char \*data;\n    size_t size;[^\n]*\n)(?=\} pith_str;)", r"\1    int64_t planted;\n")],
+                                 "pith_str.planted is new, and pith_str does not begin with its size"),
     "a parameter's type": ("tensor.h", [(r"pith_shape_count\(const int64_t \*dims, int32_t rank\)", "pith_shape_count(const int64_t *dims, int64_t rank)")],
                            "pith_shape_count was 'int64_t pith_shape_count(const int64_t *dims, int32_t rank)' and is "),
     "a parameter more": ("tensor.h", [(r"pith_shape_count\(const int64_t \*dims", "pith_shape_count(int32_t planted, const int64_t *dims")], "pith_shape_count was "),
@@ -172,6 +172,8 @@ class Changes(WithTrees):
         """What abidiff says of two libraries made from the descriptions."""
         self.assertEqual(api.abi_differences(RELEASE, NOW, self.folder), (0, ""))
         for name, _, _, now in self.each(BREAKS | ADDS):
+            if name == "a handle removed":  # what is left of its functions is no C
+                continue
             with self.subTest(name):
                 status, text = api.abi_differences(RELEASE, now, self.folder)
                 self.assertEqual(status & 3, 0, text)
