@@ -261,8 +261,8 @@ CALLS = {
 
 def is_input(d):
     """Structs that a caller fills: options, and what begins with its size and that the library does not fill."""
-    members = d["members"]
-    return d["kind"] == "struct" and d["name"] != "pith_call" and (members[0]["type"] == "pith_call" or d["name"] in ("pith_runtime_options", "pith_batching", "pith_request"))
+    members = d.get("members")
+    return members and d["kind"] == "struct" and d["name"] != "pith_call" and (members[0]["type"] == "pith_call" or d["name"] in ("pith_runtime_options", "pith_batching", "pith_request"))
 
 
 def tries(d, m):

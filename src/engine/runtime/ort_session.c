@@ -183,6 +183,9 @@ static pith_status ort_add_settings(const pith__ort *ort, ort_session_options *o
     return PITH_OK;
 }
 
+/* As many as Pith's own calls may have: ONNX Runtime makes as many as it is asked for. */
+enum { ORT_THREADS_MOST = 512 };
+
 static pith_status ort_fill_options(const pith__ort *ort, ort_session_options *o,
                                     const pith__program_source *source, int threads,
                                     pith_error *err) {
@@ -192,6 +195,9 @@ static pith_status ort_fill_options(const pith__ort *ort, ort_session_options *o
     if (given->ort_optimization < 0 || given->ort_optimization > 4)
         return pith__fail(err, PITH_ERR_ARGUMENT, "ort_optimization %d is not between 0 and 4",
                           given->ort_optimization);
+    if (given->ort_threads < 0 || given->ort_threads > ORT_THREADS_MOST)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "ort_threads %d is not between 0 and %d",
+                          given->ort_threads, ORT_THREADS_MOST);
     PITH_TRY(
         pith__ort_check(ort, ort->SetSessionLogSeverityLevel(o, ORT_LOG_ERROR), "log level", err));
     PITH_TRY(pith__ort_check(
