@@ -22,8 +22,8 @@ struct pith_profile; /* pith/profile.h */
 typedef struct pith_call {
     size_t size;     /* of the options struct that begins with this context; its _INIT macro sets
                         it */
-    int32_t threads; /* number of threads; 0: as pith_set_threads says, by default all CPUs that the
-                        process may use. Work that one thread does ignores it. */
+    int32_t threads; /* number of threads, at most 4096; 0: as pith_set_threads says, by default all
+                        CPUs that the process may use. Work that one thread does ignores it. */
     int32_t reserved; /* 0 */
     /* Three ways to end a call early. It returns within 50 ms; handles stay usable, and what had
      * been finished before stays valid where the function says so. Not ended within are functions

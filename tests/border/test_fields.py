@@ -27,6 +27,7 @@ ACCEPTED = {
     "pith_open_options.pool_bytes": ANY,
     "pith_open_options.system_root": "for tests: what is not there is not known",
     "pith_runtime_options.strict": SWITCH,
+    "pith_runtime_options.ort_profile": "the first part of any file's name",
     "pith_runtime_options.ort_python": "the library is searched in other places too",
     "pith_score_options.instruction": ELSEWHERE,
     **{f"pith_tokenize_options.{name}": SWITCH for name in ("no_specials", "raw", "no_offsets", "characters", "overflow")},

@@ -11,6 +11,7 @@
 #include "base/caller_options.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/os/threads.h"
 #include "formats/export/fuse_operators.h"
 #include "formats/export/export_graph.h"
 #include "formats/export/new_nodes.h"
@@ -242,6 +243,7 @@ pith_status pith__model_write_onnx(const pith_source *source, const pith_export_
     if (report && report->size < sizeof report->size)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the report has no size; initialise it with PITH_EXPORT_REPORT_INIT");
+    PITH_TRY(pith__threads_check(o.call.threads, err));
     pith__stop asked;
     pith__progress told;
     const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads,

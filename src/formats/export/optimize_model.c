@@ -12,6 +12,7 @@
 #include "base/caller_options.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/os/threads.h"
 #include "formats/export/fuse_operators.h"
 #include "formats/export/graph_cut.h"
 #include "formats/export/export_graph.h"
@@ -176,6 +177,7 @@ pith_status pith__model_write_optimized(const pith_source *source,
                     .report = &own,
                     .err = err,
                     .fused = { .kind = optimize_kind(&o), .level = o.level } };
+    PITH_TRY(pith__threads_check(o.call.threads, err));
     pith__stop asked;
     pith__progress told;
     const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads,

@@ -10,6 +10,7 @@
 #include "base/caller_options.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/os/threads.h"
 #include "base/os/cpu.h"
 #include "formats/export/export_graph.h"
 #include "formats/export/older_opset.h"
@@ -418,6 +419,7 @@ pith_status pith__model_write_quantized(const pith_source *source,
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
             "the report has no size; initialise it with PITH_QUANTIZE_MODEL_REPORT_INIT");
+    PITH_TRY(pith__threads_check(o.call.threads, err));
     pith__stop asked;
     pith__progress told;
     const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads,
