@@ -9,18 +9,18 @@
 
 /* ---- settings ---- */
 
-static bool setting_number(uint64_t *number, pith_str text) {
+/* A whole number up to `most`; wanted says so in the error. */
+static pith_status setting_number(uint64_t *number, uint64_t most, const char *wanted,
+                                  const pith__device_choice *c, pith_str key, pith_str value,
+                                  pith_error *err) {
+    bool good = value.size > 0;
     *number = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        const unsigned digit = (unsigned)(text.data[i] - '0');
-        if (digit > 9 || *number > (UINT64_MAX - digit) / 10) return false;
-        *number = *number * 10 + digit;
+    for (size_t i = 0; i < value.size && good; i++) {
+        const unsigned digit = (unsigned)(value.data[i] - '0');
+        good = digit <= 9 && *number <= (most - digit) / 10;
+        if (good) *number = *number * 10 + digit;
     }
-    return text.size > 0;
-}
-
-static pith_status setting_wrong(const pith__device_choice *c, pith_str key, pith_str value,
-                                 const char *wanted, pith_error *err) {
+    if (good) return PITH_OK;
     return pith__fail(err, PITH_ERR_ARGUMENT,
                       "device '%s': " PITH_STR_FMT " is %s; not '" PITH_STR_FMT "'", c->name,
                       PITH_STR_ARG(key), wanted, PITH_STR_ARG(value));
@@ -29,8 +29,7 @@ static pith_status setting_wrong(const pith__device_choice *c, pith_str key, pit
 static pith_status setting_ordinal(pith__device_choice *c, pith_str key, pith_str value,
                                    pith__arena *arena, pith_error *err) {
     uint64_t number;
-    if (!setting_number(&number, value) || number > INT32_MAX)
-        return setting_wrong(c, key, value, "a number from 0", err);
+    PITH_TRY(setting_number(&number, INT32_MAX, "a number from 0", c, key, value, err));
     c->ordinal = (int32_t)number;
     c->name = pith__arena_printf(arena, "%s:%" PRIu64, c->backend->name, number).data;
     return c->name ? PITH_OK : pith__fail_memory(err, 32);
@@ -39,8 +38,7 @@ static pith_status setting_ordinal(pith__device_choice *c, pith_str key, pith_st
 static pith_status setting_limit(pith__device_choice *c, pith_str key, pith_str value,
                                  pith__arena *arena, pith_error *err) {
     uint64_t number;
-    if (!setting_number(&number, value) || number > SIZE_MAX)
-        return setting_wrong(c, key, value, "a number of bytes", err);
+    PITH_TRY(setting_number(&number, SIZE_MAX, "a number of bytes", c, key, value, err));
     c->memory_limit = (size_t)number;
     c->held = pith__arena_array(arena, 1, sizeof *c->held);
     return c->held ? PITH_OK : pith__fail_memory(err, sizeof *c->held);
