@@ -30,6 +30,15 @@ static pith_status device_failed(const pith__executor *e, const pith__device *d,
     return status;
 }
 
+/* The same, for the caller: the message gets the place of the step. */
+static pith_status device_failed_at(const pith__executor *e, const pith__device *d, size_t step,
+                                    pith_status status, pith_error *err) {
+    char place[256];
+    if (!device_failed(e, d, status) || pith__status_stops(status)) return status;
+    return pith__fail_at(err, status,
+                         "%s: ", pith__node_place(e->plan->steps[step].node, place, sizeof place));
+}
+
 pith_status pith__device_wait(const pith__executor *e, const pith__device *d, uint64_t mark,
                               pith__stop *stop, pith_error *err) {
     bool done = false;
@@ -78,12 +87,8 @@ static void flight_land(const pith__running *r, size_t index) {
 static pith_status flight_wait(const pith__running *r, size_t index, pith_error *err) {
     const pith__executor *e = r->executor;
     const pith__flight *f = &e->devices->flights[index];
-    char place[256];
     const pith_status status = pith__device_wait(e, f->device, f->mark, r->exec.stop, err);
-    if (pith__status_stops(status)) return status;
-    if (status)
-        return pith__fail_at(err, status, "%s: ",
-                             pith__node_place(e->plan->steps[f->step].node, place, sizeof place));
+    PITH_TRY(device_failed_at(e, f->device, f->step, status, err));
     flight_land(r, index);
     return PITH_OK;
 }
@@ -102,11 +107,7 @@ static pith_status flights_look(const pith__running *r, pith_error *err) {
         bool done = false;
         const pith_status status =
             f->device->backend->poll(f->device->context, f->mark, false, &done, err);
-        char place[256];
-        if (status)
-            return pith__fail_at(
-                err, device_failed(e, f->device, status),
-                "%s: ", pith__node_place(e->plan->steps[f->step].node, place, sizeof place));
+        PITH_TRY(device_failed_at(e, f->device, f->step, status, err));
         if (done) {
             flight_land(r, i);
         } else {
@@ -198,7 +199,6 @@ static pith_status copy_begin(pith__running *r, pith_error *err) {
     const pith_tensor *from = bound->in[0], *to = bound->out[0];
     const pith__device *d = step->device;
     const bool to_host = step->node->op == &pith__copy_to_host;
-    char place[256];
     if (!to || !to->bytes) return PITH_OK;
     pith__flight f = { .device = d,
                        .step = r->step,
@@ -209,9 +209,7 @@ static pith_status copy_begin(pith__running *r, pith_error *err) {
     const pith_status status =
         d->backend->begin_copy(d->context, to->data, from->data, to->bytes,
                                to_host ? PITH_COPY_TO_HOST : PITH_COPY_TO_DEVICE, err);
-    if (status)
-        return pith__fail_at(err, device_failed(e, d, status),
-                             "%s: ", pith__node_place(step->node, place, sizeof place));
+    PITH_TRY(device_failed_at(e, d, r->step, status, err));
     f.mark = d->backend->mark(d->context);
     return flight_begin(r, &f, err);
 }
