@@ -24,7 +24,7 @@ static const pith__threads_part *on_threads_part(void) {
 pith_status pith__threads_check(int threads, pith_error *err) {
     if (threads < 0) return pith__fail(err, PITH_ERR_ARGUMENT, "threads must not be negative");
     if (threads > CALL_MOST)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "threads is %d; %d are the most", threads,
+        return pith__fail(err, PITH_ERR_ARGUMENT, "threads is %d; it must be from 0 to %d", threads,
                           CALL_MOST);
     if (threads <= 1 || on_threads_part()) return PITH_OK;
     return pith__piece_check_for("parts", PITH_STR("threads"), "threads", err);
