@@ -80,7 +80,10 @@ static pith_status unique_sort(pith__run *r, unique *u) {
     int64_t parts = pith__parts(dtype);
     size_t part = u->size / (size_t)parts;
     int64_t spent = 0;
-    for (int64_t i = 0; i < n; i++) u->order[i] = i;
+    for (int64_t i = 0; i < n; i++) {
+        PITH_TRY(pith__run_spend(r, &spent, 16));
+        u->order[i] = i;
+    }
     /* stable, so that earlier elements weigh more */
     for (int64_t e = u->length * parts - 1; e >= 0; e--) {
         for (int64_t i = 0; i < n; i++) {
@@ -95,7 +98,9 @@ static pith_status unique_sort(pith__run *r, unique *u) {
             PITH_TRY(pith__run_spend(r, &spent, 16));
             u->spare[i] = u->order[sorted[i]];
         }
-        memcpy(u->order, u->spare, (size_t)n * sizeof *u->order);
+        int64_t *const before = u->order;
+        u->order = u->spare;
+        u->spare = before;
     }
     return PITH_OK;
 }
@@ -122,7 +127,10 @@ static pith_status unique_group(const pith__run *r, unique *u, int dtype, bool s
             u->first[u->groups - 1] = row;
         u->group[row] = u->groups - 1;
     }
-    for (int64_t g = 0; g < u->groups; g++) u->place[g] = g;
+    for (int64_t g = 0; g < u->groups; g++) {
+        PITH_TRY(pith__run_spend(r, &spent, 16));
+        u->place[g] = g;
+    }
     int64_t next = 0;
     if (!sorted) {
         for (int64_t i = 0; i < u->n; i++) {
