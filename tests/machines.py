@@ -207,6 +207,7 @@ def ordinary_user(machine):
 MACHINES = {
     "1 processor": processors(1),
     "3 processors": processors(3),
+    "4 processors": processors(4),
     "16 processors": processors(16),
     "no AVX-512": variable(PITH_ISA="avx2"),
     "locale de_DE": locale("de_DE"),

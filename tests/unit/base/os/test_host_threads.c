@@ -122,8 +122,34 @@ static void stop_within(void *context, size_t part, int worker) {
 static void busy_while_they_work(void **state) {
     (void)state;
     atomic_int faults = 0;
-    pith__threads_run(stop_within, &faults, 8, 4);
+    for (int i = 0; i < 200; i++) pith__threads_run(stop_within, &faults, 8, 4);
     assert_int_equal(atomic_load(&faults), 0);
+}
+
+typedef struct late {
+    pthread_t caller;
+    atomic_int began, faults;
+} late;
+
+/* Part 0 is the caller's; the other one goes on when the caller has nothing left to draw. */
+static void stop_late(void *context, size_t part, int worker) {
+    late *const l = context;
+    (void)part;
+    (void)worker;
+    atomic_fetch_add(&l->began, 1);
+    while (atomic_load(&l->began) < 2) usleep(100);
+    if (pthread_equal(pthread_self(), l->caller)) return;
+    usleep(20000);
+    stop_within(&l->faults, 0, 0);
+}
+
+/* Also when the job is closed already: its last part would wait for its own thread. */
+static void busy_while_the_last_works(void **state) {
+    (void)state;
+    late l = { .caller = pthread_self() };
+    pith__threads_run(stop_late, &l, 2, 2);
+    assert_int_equal(atomic_load(&l.began), 2);
+    assert_int_equal(atomic_load(&l.faults), 0);
 }
 
 static atomic_int end_calling;
@@ -468,6 +494,7 @@ int main(void) {
         cmocka_unit_test(they_end),
         cmocka_unit_test(sleepers_use_no_time),
         cmocka_unit_test(busy_while_they_work),
+        cmocka_unit_test(busy_while_the_last_works),
         cmocka_unit_test(they_end_beside_calls),
 #ifndef PITH_SANITIZED_THREADS
         cmocka_unit_test(fork_afterwards),
