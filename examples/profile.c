@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
     free(vectors);
     pith_model_close(model); /* the profile holds copies, so it may outlive the model */
     const pith_writer writer = { .write = write_piece, .user = stdout };
-    if (pith_profile_write(profile, &writer, &err)) return fputs(err.message, stderr), 1;
+    if (pith_profile_write(profile, NULL, &writer, &err)) return fputs(err.message, stderr), 1;
     pith_profile_destroy(profile);
     return 0;
 }

@@ -15,6 +15,21 @@ pith_image_outcome pith__jpeg_encode(pith_image_encode_call *call);
 pith_image_outcome pith__png_encode(pith_image_encode_call *call);
 pith_image_outcome pith__webp_encode(pith_image_encode_call *call);
 
+/* Pixels that are decoded or encoded between two looks whether to stop: a millisecond or so. */
+enum { PITH_STOP_PIXELS = 1 << 16 };
+
+/* Whether the picture is not wanted any more. */
+static inline int pith__decode_stops(pith_image_call *call) {
+    return call->stops && call->stops(call);
+}
+/* The same before row y of so many pixels; it is not looked for before each of short rows. */
+static inline int pith__decode_stops_at(pith_image_call *call, uint32_t y, uint32_t width) {
+    return call->stops && y % (PITH_STOP_PIXELS / (width + 1) + 1) == 0 && call->stops(call);
+}
+static inline int pith__encode_stops_at(pith_image_encode_call *call, uint32_t y) {
+    return call->stops && y % (PITH_STOP_PIXELS / (call->width + 1) + 1) == 0 && call->stops(call);
+}
+
 /* Sets the message, without control characters, and returns the outcome. */
 pith_image_outcome pith__codec_fail(pith_image_call *call, pith_image_outcome outcome,
                                     const char *format, ...) __attribute__((format(printf, 3, 4)));

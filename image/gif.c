@@ -83,9 +83,11 @@ static pith_image_outcome gif_rows(gif_state *s, uint8_t *to, const pith_image_h
     static const int first[] = { 0, 4, 2, 1 }, step[] = { 8, 8, 4, 2 };
     const GifImageDesc *d = &s->gif->Image;
     const size_t pixel = h->channels;
+    uint32_t row = 0;
     for (int pass = 0; pass < (d->Interlace ? 4 : 1); pass++)
         for (int y = d->Interlace ? first[pass] : 0; y < d->Height;
              y += d->Interlace ? step[pass] : 1) {
+            if (pith__decode_stops_at(s->call, row++, h->width)) return PITH_IMAGE_STOPPED;
             if (DGifGetLine(s->gif, s->row, d->Width) == GIF_ERROR) return gif_fail(s);
             uint8_t *at = to + ((size_t)(d->Top + y) * h->width + (size_t)d->Left) * pixel;
             for (int x = 0; x < d->Width; x++)
@@ -115,8 +117,12 @@ static pith_image_outcome gif_run(gif_state *s) {
     if (!(s->row = malloc((size_t)d->Width))) return PITH_IMAGE_NO_MEMORY;
     gif_palette(s);
     const uint8_t *rest = s->colours[s->transparent < 0 ? 0 : s->transparent];
-    const size_t pixels = (size_t)header.width * header.height;
-    for (size_t i = 0; i < pixels; i++) memcpy(to + i * header.channels, rest, header.channels);
+    uint8_t *at = to;
+    for (uint32_t y = 0; y < header.height; y++) {
+        if (pith__decode_stops_at(s->call, y, header.width)) return PITH_IMAGE_STOPPED;
+        for (uint32_t x = 0; x < header.width; x++, at += header.channels)
+            memcpy(at, rest, header.channels);
+    }
     return gif_rows(s, to, &header);
 }
 

@@ -101,9 +101,12 @@ static pith_image_outcome heif_copy(heif_state *s, uint8_t *to, const pith_image
         heif_image_get_width(s->image, heif_channel_interleaved) != (int)h->width ||
         heif_image_get_height(s->image, heif_channel_interleaved) != (int)h->height)
         return pith__codec_fail(s->call, PITH_IMAGE_DAMAGED, "it has another size than it says");
-    for (uint32_t y = 0; y < h->height; y++) memcpy(to + y * row, from + y * (size_t)stride, row);
-    if (h->channels == 4 && heif_image_handle_is_premultiplied_alpha(s->handle))
-        heif_divide(to, (size_t)h->width * h->height);
+    const int divide = h->channels == 4 && heif_image_handle_is_premultiplied_alpha(s->handle);
+    for (uint32_t y = 0; y < h->height; y++) {
+        if (pith__decode_stops_at(s->call, y, h->width)) return PITH_IMAGE_STOPPED;
+        memcpy(to + y * row, from + y * (size_t)stride, row);
+        if (divide) heif_divide(to + y * row, h->width);
+    }
     return PITH_IMAGE_DECODED;
 }
 
@@ -129,6 +132,7 @@ static pith_image_outcome heif_run(heif_state *s) {
     if (!to) return PITH_IMAGE_REFUSED;
     pith_image_outcome outcome = pith__heif_check(s->call);
     if (outcome) return outcome;
+    if (pith__decode_stops(s->call)) return PITH_IMAGE_STOPPED;
     if (!(s->options = heif_decoding_options_alloc())) return PITH_IMAGE_NO_MEMORY;
     s->options->convert_hdr_to_8bit = 1;
     s->options->strict_decoding = 1;

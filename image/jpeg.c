@@ -62,8 +62,10 @@ static int jpeg_most_scans(uint64_t pixels) {
     return (int)scans;
 }
 
+/* Called for each row of blocks that is read, and each row of pixels that is made. */
 static void jpeg_monitor(j_common_ptr info) {
     jpeg_state *s = (jpeg_state *)(void *)info->err;
+    if (pith__decode_stops(s->call)) jpeg_leave(s, PITH_IMAGE_STOPPED);
     if (s->jpeg.input_scan_number > s->most_scans)
         jpeg_leave(s, pith__codec_fail(s->call, PITH_IMAGE_UNKNOWN, "it has more than %d scans",
                                        s->most_scans));

@@ -18,7 +18,7 @@ typedef struct jpeg2000_state {
 
 static OPJ_SIZE_T jpeg2000_read(void *to, OPJ_SIZE_T count, void *user) {
     jpeg2000_state *s = user;
-    if (s->at >= s->call->size) return (OPJ_SIZE_T)-1;
+    if (s->at >= s->call->size || pith__decode_stops(s->call)) return (OPJ_SIZE_T)-1;
     if (count > s->call->size - s->at) count = s->call->size - s->at;
     memcpy(to, s->call->data + s->at, count);
     s->at += count;
@@ -146,18 +146,22 @@ static void jpeg2000_from_ycc(uint8_t rgb[3]) {
     rgb[2] = jpeg2000_clip(y + 1.772 * cb);
 }
 
-static void jpeg2000_copy(uint8_t *to, const opj_image_t *image, uint32_t width, uint32_t height,
-                          int channels) {
+static pith_image_outcome jpeg2000_copy(pith_image_call *call, uint8_t *to,
+                                        const opj_image_t *image, uint32_t width, uint32_t height,
+                                        int channels) {
     int grey = image->numcomps < 3;
     int ycc = !grey && (image->color_space == OPJ_CLRSPC_SYCC || image->comps[1].dx > 1 ||
                         image->comps[1].dy > 1);
-    for (uint32_t y = 0; y < height; y++)
+    for (uint32_t y = 0; y < height; y++) {
+        if (pith__decode_stops_at(call, y, width)) return PITH_IMAGE_STOPPED;
         for (uint32_t x = 0; x < width; x++, to += channels) {
             for (int c = 0; c < channels && c < 3; c++)
                 to[c] = (uint8_t)jpeg2000_sample(image, grey ? 0 : c, x, y);
             if (channels == 4) to[3] = (uint8_t)jpeg2000_sample(image, grey ? 1 : 3, x, y);
             if (ycc) jpeg2000_from_ycc(to);
         }
+    }
+    return PITH_IMAGE_DECODED;
 }
 
 static pith_image_outcome jpeg2000_run(pith_image_call *call, opj_codec_t *codec,
@@ -187,8 +191,7 @@ static pith_image_outcome jpeg2000_run(pith_image_call *call, opj_codec_t *codec
         if (!c->data || !c->w || !c->h || !c->dx || !c->dy || c->prec < 1 || c->prec > 31)
             return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "component %u has no samples", i);
     }
-    jpeg2000_copy(to, read, header.width, header.height, (int)channels);
-    return PITH_IMAGE_DECODED;
+    return jpeg2000_copy(call, to, read, header.width, header.height, (int)channels);
 }
 
 pith_image_outcome pith__jpeg2000_decode(pith_image_call *call) {
@@ -212,6 +215,8 @@ pith_image_outcome pith__jpeg2000_decode(pith_image_call *call) {
         opj_stream_set_user_data_length(stream, call->size);
         outcome = jpeg2000_run(call, codec, stream, &image);
     }
+    /* OpenJPEG takes a stream that ends for a damaged one. */
+    if (outcome == PITH_IMAGE_DAMAGED && pith__decode_stops(call)) outcome = PITH_IMAGE_STOPPED;
     if (outcome == PITH_IMAGE_DAMAGED && !call->message[0])
         pith__codec_fail(call, outcome, "its codestream is broken");
     opj_image_destroy(image);

@@ -136,7 +136,13 @@ static void png_run(png_state *s) {
     if (png_get_rowbytes(s->png, s->info) != row)
         png_error(s->png, "rows have another length than expected");
     for (int pass = 0; pass < passes; pass++)
-        for (uint32_t y = 0; y < header.height; y++) png_read_row(s->png, to + y * row, NULL);
+        for (uint32_t y = 0; y < header.height; y++) {
+            if (pith__decode_stops_at(s->call, y, header.width)) {
+                s->outcome = PITH_IMAGE_STOPPED;
+                return;
+            }
+            png_read_row(s->png, to + y * row, NULL);
+        }
 }
 
 pith_image_outcome pith__png_decode(pith_image_call *call) {

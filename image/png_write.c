@@ -59,8 +59,13 @@ static void png_write_run(png_writer *s) {
             png_error(s->png, "its colour profile is damaged");
     }
     png_write_info(s->png, s->info);
-    for (uint32_t y = 0; y < call->height; y++)
+    for (uint32_t y = 0; y < call->height; y++) {
+        if (pith__encode_stops_at(s->call, y)) {
+            s->outcome = PITH_IMAGE_STOPPED;
+            return;
+        }
         png_write_row(s->png, call->pixels + (size_t)y * call->width * call->channels);
+    }
     png_write_end(s->png, NULL);
 }
 

@@ -172,6 +172,35 @@ static pith_image_outcome tiff_check(pith_image_call *call, TIFF *tiff,
                             "its %u strips or tiles lie over each other in the file", count);
 }
 
+/* Rows that are decoded at once: whole strips or rows of tiles, so that none is decoded twice, and
+ * as many as make up PITH_STOP_PIXELS. */
+static uint32_t tiff_band(TIFF *tiff, const pith_image_header *header) {
+    uint32_t rows = 0;
+    if (TIFFIsTiled(tiff))
+        TIFFGetField(tiff, TIFFTAG_TILELENGTH, &rows);
+    else
+        TIFFGetFieldDefaulted(tiff, TIFFTAG_ROWSPERSTRIP, &rows);
+    if (!rows || rows >= header->height) return header->height;
+    const uint64_t pixels = (uint64_t)rows * header->width,
+                   band = (PITH_STOP_PIXELS / pixels + 1) * rows;
+    return band < header->height ? (uint32_t)band : header->height;
+}
+
+static pith_image_outcome tiff_rows(pith_image_call *call, TIFFRGBAImage *image, uint32_t band,
+                                    uint8_t *to, const pith_image_header *header) {
+    for (uint32_t y = 0, rows; y < header->height; y += rows) {
+        rows = header->height - y < band ? header->height - y : band;
+        uint8_t *at = to + (size_t)y * header->width * 4;
+        if (pith__decode_stops(call)) return PITH_IMAGE_STOPPED;
+        image->row_offset = (int)y;
+        if (!TIFFRGBAImageGet(image, (uint32_t *)(void *)at, header->width, rows) ||
+            call->message[0])
+            return PITH_IMAGE_DAMAGED;
+        tiff_order_bytes(at, (uint64_t)header->width * rows);
+    }
+    return PITH_IMAGE_DECODED;
+}
+
 static pith_image_outcome tiff_page(pith_image_call *call, TIFF *tiff) {
     uint16_t samples = 1;
     char text[1024] = "";
@@ -191,13 +220,12 @@ static pith_image_outcome tiff_page(pith_image_call *call, TIFF *tiff) {
     if (!TIFFRGBAImageBegin(&image, tiff, 1, text))
         return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "%s", text);
     image.req_orientation = image.orientation;
-    int done = TIFFRGBAImageGet(&image, (uint32_t *)(void *)to, header.width, header.height);
+    const uint32_t band = call->stops ? tiff_band(tiff, &header) : header.height;
+    outcome = tiff_rows(call, &image, band, to, &header);
     TIFFRGBAImageEnd(&image);
-    if (!done || call->message[0])
-        return call->message[0] ? PITH_IMAGE_DAMAGED
-                                : pith__codec_fail(call, PITH_IMAGE_DAMAGED, "its rows are broken");
-    tiff_order_bytes(to, (uint64_t)header.width * header.height);
-    return PITH_IMAGE_DECODED;
+    if (outcome == PITH_IMAGE_DAMAGED && !call->message[0])
+        return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "its rows are broken");
+    return outcome;
 }
 
 pith_image_outcome pith__tiff_decode(pith_image_call *call) {

@@ -7,6 +7,9 @@
 
 #include "codec.h"
 
+/* Pixels of a picture that is worth to be decoded in pieces: some tens of milliseconds. */
+enum { WEBP_LARGE = 1 << 20 };
+
 /* Chunks lie in the file's bytes, so they stay when the demuxer goes. */
 static void webp_details(pith_image_header *header, const WebPData *data) {
     WebPDemuxer *demuxer = WebPDemux(data);
@@ -50,6 +53,27 @@ static pith_image_outcome webp_first_frame(pith_image_call *call, const WebPData
                 : pith__codec_fail(call, PITH_IMAGE_DAMAGED, "its first frame is broken");
 }
 
+/* Decodes as if the file came piece by piece, so that it can be stopped in between. Few bytes may
+ * be many pixels, so the pieces are parts of the file. Anything but success is told by WebPDecode,
+ * which decodes again. */
+static pith_image_outcome webp_pieces(pith_image_call *call, WebPDecoderConfig *config) {
+    enum { PIECES = 128, LEAST = 512, MOST = 1 << 16 };
+    size_t piece = call->size / PIECES, size = 0;
+    if (piece < LEAST) piece = LEAST;
+    if (piece > MOST) piece = MOST;
+    WebPIDecoder *decoder = WebPIDecode(NULL, 0, config);
+    VP8StatusCode status = decoder ? VP8_STATUS_SUSPENDED : VP8_STATUS_OUT_OF_MEMORY;
+    int stopped = 0;
+    while (status == VP8_STATUS_SUSPENDED && size < call->size &&
+           !(stopped = pith__decode_stops(call))) {
+        size = call->size - size < piece ? call->size : size + piece;
+        status = WebPIUpdate(decoder, call->data, size);
+    }
+    WebPIDelete(decoder);
+    if (stopped) return PITH_IMAGE_STOPPED;
+    return status ? PITH_IMAGE_UNKNOWN : PITH_IMAGE_DECODED;
+}
+
 pith_image_outcome pith__webp_decode(pith_image_call *call) {
     WebPDecoderConfig config;
     WebPInitDecoderConfig(&config);
@@ -70,6 +94,10 @@ pith_image_outcome pith__webp_decode(pith_image_call *call) {
     config.output.colorspace = channels == 4 ? MODE_RGBA : MODE_RGB;
     config.output.is_external_memory = 1;
     config.output.u.RGBA = (WebPRGBABuffer){ .rgba = to, .stride = (int)row, .size = size };
+    if (call->stops && (uint64_t)header.width * header.height > WEBP_LARGE) {
+        const pith_image_outcome outcome = webp_pieces(call, &config);
+        if (outcome != PITH_IMAGE_UNKNOWN) return outcome;
+    }
     status = WebPDecode(call->data, call->size, &config);
     return status ? webp_fail(call, status) : PITH_IMAGE_DECODED;
 }

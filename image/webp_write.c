@@ -30,30 +30,55 @@ static pith_image_outcome webp_wrap(pith_image_encode_call *call, const WebPData
     return outcome;
 }
 
+/* libwebp tells how far it is; 0 ends it. */
+static int webp_write_progress(int percent, const WebPPicture *picture) {
+    pith_image_encode_call *call = picture->user_data;
+    (void)percent;
+    return !call->stops || !call->stops(call);
+}
+
+/* As WebPEncodeRGB and its kin, which nobody can stop. */
+static pith_image_outcome webp_write_picture(pith_image_encode_call *call,
+                                             WebPMemoryWriter *writer) {
+    enum { LOSSLESS_QUALITY = 70 }; /* of WebPEncodeLosslessRGB */
+    const int lossless = call->quality == 100, row = (int)(call->width * call->channels);
+    WebPConfig config;
+    WebPPicture picture;
+    if (!WebPConfigPreset(&config, WEBP_PRESET_DEFAULT,
+                          (float)(lossless ? LOSSLESS_QUALITY : call->quality)) ||
+        !WebPPictureInit(&picture))
+        return PITH_IMAGE_NO_MEMORY;
+    config.lossless = picture.use_argb = lossless;
+    picture.width = (int)call->width;
+    picture.height = (int)call->height;
+    picture.writer = WebPMemoryWrite;
+    picture.custom_ptr = writer;
+    picture.progress_hook = webp_write_progress;
+    picture.user_data = call;
+    const int done = (call->channels == 3 ? WebPPictureImportRGB(&picture, call->pixels, row)
+                                          : WebPPictureImportRGBA(&picture, call->pixels, row)) &&
+                     WebPEncode(&config, &picture);
+    const int stopped = picture.error_code == VP8_ENC_ERROR_USER_ABORT;
+    WebPPictureFree(&picture);
+    if (done) return PITH_IMAGE_DECODED;
+    return stopped ? PITH_IMAGE_STOPPED : PITH_IMAGE_NO_MEMORY;
+}
+
 pith_image_outcome pith__webp_encode(pith_image_encode_call *call) {
-    uint8_t *file = NULL;
-    size_t size;
-    const int w = (int)call->width, h = (int)call->height, row = w * (int)call->channels;
+    WebPMemoryWriter writer;
     if (call->width > WEBP_MAX_DIMENSION || call->height > WEBP_MAX_DIMENSION) {
         snprintf(call->message, sizeof call->message, "an edge has more than %d pixels",
                  WEBP_MAX_DIMENSION);
         return PITH_IMAGE_UNKNOWN;
     }
-    if (call->quality == 100)
-        size = call->channels == 3 ? WebPEncodeLosslessRGB(call->pixels, w, h, row, &file)
-                                   : WebPEncodeLosslessRGBA(call->pixels, w, h, row, &file);
-    else
-        size = call->channels == 3
-                   ? WebPEncodeRGB(call->pixels, w, h, row, (float)call->quality, &file)
-                   : WebPEncodeRGBA(call->pixels, w, h, row, (float)call->quality, &file);
-    if (!size) return PITH_IMAGE_NO_MEMORY;
+    WebPMemoryWriterInit(&writer);
+    pith_image_outcome outcome = webp_write_picture(call, &writer);
     const int dots = call->dots[0] > 0 && call->dots[1] > 0;
-    const WebPData bare = { file, size };
-    pith_image_outcome outcome = PITH_IMAGE_DECODED;
-    if (call->profile || dots)
+    const WebPData bare = { writer.mem, writer.size };
+    if (!outcome && (call->profile || dots))
         outcome = webp_wrap(call, &bare, dots);
-    else if (call->write(call, file, size))
+    else if (!outcome && call->write(call, bare.bytes, bare.size))
         outcome = PITH_IMAGE_REFUSED;
-    WebPFree(file);
+    WebPMemoryWriterClear(&writer);
     return outcome;
 }

@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve()
 SOURCE = HERE.parents[1]
 NOBODY = 65534
 # What the tests of a copied build need none of: objects, and builds that other tests made.
-LEFT_OUT = re.compile(r"CMakeFiles$|Testing$|\.(o|a|ninja|log)$|/tests/(test_\w+|install|extending|subproject|select_\w+)$")
+LEFT_OUT = re.compile(r"CMakeFiles$|Testing$|\.(o|ninja|log)$|/tests/(test_\w+|install|extending|subproject|select_\w+)$")
 # These have the paths of data and build compiled in, so a copy of the build would test nothing of its place.
 COMPILED_PATHS = "^(test_|cpp|far$|many_threads)"
 
@@ -207,6 +207,7 @@ def ordinary_user(machine):
 MACHINES = {
     "1 processor": processors(1),
     "3 processors": processors(3),
+    "4 processors": processors(4),
     "16 processors": processors(16),
     "no AVX-512": variable(PITH_ISA="avx2"),
     "locale de_DE": locale("de_DE"),

@@ -6,6 +6,7 @@
     api.py --release     keeps the border as that of the release, include/api-release.json (`make api-release`)
     api.py --c           prints the border as plain declarations without a preprocessor, such as cffi takes
     api.py --root DIR    works on another tree
+    api.py --libclang F  reads the headers with this libclang, 14 to 19, instead of that of tools/requirements.txt
 
 Headers are read for x86-64 Linux with stddef.h and stdint.h of our own, so the result is the same on every machine. Sizes,
 offsets and values are those of the compiler; types are spelled as in the headers, without `struct` and `enum`. Facts that are
@@ -17,6 +18,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+import api_facts
+from api_facts import base
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE, RELEASE, PAGES = "include/api.json", "include/api-release.json", "docs/api"
@@ -136,35 +140,6 @@ def with_comment(entry, *texts):
     return entry
 
 
-def nullable_member(comment):
-    return bool(re.search(r"\bNULL(, |: | is allowed)|\bmay be NULL\b", comment))
-
-
-def function_facts(entry):
-    """What a function's comment says in a fixed form: "x may be NULL", "NULL is allowed", "float[count]" behind the name of
-    a parameter, "Thread-safe.", and names of errors."""
-    comment, parameters = entry.get("comment", ""), entry["parameters"]
-    pointers = [p for p in parameters if p["type"].endswith("*") or "function" in p]
-    for m in re.finditer(r"([\w, ]+) may (?:each |both |then )?be NULL", comment):
-        words = re.findall(r"\w+", m.group(1).split(";")[-1])
-        for p in pointers:
-            if p["name"] in words:
-                p["nullable"] = True
-    if re.search(r"\bNULL is allowed", comment) and pointers:
-        pointers[0]["nullable"] = True
-    for p in pointers:  # pith.h: the error may be NULL, and of options NULL means the defaults
-        if p["type"] == "pith_error *" or re.fullmatch(r"const pith_(\w+_options|call) \*", p["type"]):
-            p["nullable"] = True
-        m = re.search(rf"\b{p['name']}(?:: | is |: )?(?:[a-z]\w*)?((?:\[[^\]]+\])+)", comment)
-        if m:
-            p["shape"] = m.group(1)
-    errors = sorted(set(re.findall(r"\bPITH_ERR_\w+", comment)))
-    if errors:
-        entry["errors"] = errors
-    if "Thread-safe" in comment:
-        entry["thread_safe"] = True
-
-
 def struct_entry(header, cursor, name):
     from clang.cindex import CursorKind
     kind = cursor.type
@@ -177,8 +152,6 @@ def struct_entry(header, cursor, name):
         member = typed(c, c.type)
         member |= {"offset": c.get_field_offsetof() // 8, "size": c.type.get_size()}
         with_comment(member, header.above(c.extent.start.offset, True)[0], header.behind(last[c.extent.start.offset]))
-        if ("*" in member["type"] or "function" in member) and nullable_member(member.get("comment", "")):
-            member["nullable"] = True
         entry["members"].append(member)
     first = entry["members"][0] if entry["members"] else {}
     entry["sized"] = first.get("type") == "pith_call" or (first.get("name"), first.get("type")) == ("size", "size_t")
@@ -240,7 +213,7 @@ def describe_header(path, include, index, numbers):
                        [(str(include / name), text) for name, text in STANDARD.items()], TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD)
     for fault in unit.diagnostics:
         if fault.severity >= 3:
-            raise NotUnderstood(f"{path}:{fault.location.line}: {fault.spelling}")
+            raise NotUnderstood(f"{fault.location.file or path}:{fault.location.line}: {fault.spelling}")
     header, found = Header(unit, path), []
     for cursor in unit.cursor.get_children():
         if not cursor.location.file or cursor.location.file.name != str(path):
@@ -258,10 +231,6 @@ def describe_header(path, include, index, numbers):
         with_comment(entry, above, header.behind(cursor.extent.end.offset))
         if joined:
             entry["joined"] = True
-        if entry["kind"] == "function":
-            function_facts(entry)
-        if entry["kind"] == "struct" and re.search(r"\bplain value", entry.get("comment", "")):
-            entry["plain"] = True
         found.append((start, entry))
     found += header.sections()
     opening = next((t for t in header.tokens if header.is_comment(t)), None)
@@ -285,11 +254,14 @@ def describe(root):
     include, index, numbers = root / "include", Index.create(), {}
     version, soname = numbers_of_build(root)
     headers = [describe_header(path, include, index, numbers) for path in sorted((include / "pith").glob("*.h"))]
-    result = {"version": version, "soname": soname, "headers": headers}
+    result = {"version": version, "soname": soname, "abi": "LP64", "headers": headers}
     found = named(result)
     of_header = [found[f"PITH_VERSION_{part}"][1].get("value") for part in ("MAJOR", "MINOR", "PATCH") if f"PITH_VERSION_{part}" in found]
     if [str(n) for n in of_header] != version.split("."):
         raise NotUnderstood(f"{include / 'pith/types.h'}:1: PITH_VERSION_* is not the version of CMakeLists.txt, {version}")
+    unclear = api_facts.annotate(result, load(root, RELEASE) if (root / RELEASE).exists() else None)
+    if unclear:
+        raise NotUnderstood("\n".join(f"{include / 'pith' / header}:{line_of(root, header, name)}: {what}" for header, name, what in unclear))
     return result
 
 
@@ -324,10 +296,15 @@ def text(value, indent=0, width=140):
     return "{\n" + ",\n".join(f"{inner}{json.dumps(k)}: {text(v, indent + 1)}" for k, v in value.items()) + "\n" + " " * indent + "}"
 
 
+# What counts for a program that was compiled, of each kind of entry.
+BARE = {"version", "soname", "abi", "headers", "name", "library", "declarations", "kind", "size", "align", "members", "type", "function", "returns", "parameters",
+        "offset", "sized", "values", "value", "text", "since"}
+
+
 def bare(value):
     """A description without words: what an older program was compiled with."""
     if isinstance(value, dict):
-        return {k: bare(v) for k, v in value.items() if k not in ("comment", "joined", "nullable", "shape", "errors", "thread_safe", "plain")}
+        return {k: bare(v) for k, v in value.items() if k in BARE}
     return [bare(v) for v in value if not (isinstance(v, dict) and (v.get("kind") == "section" or "text" in v))] if isinstance(value, list) else value
 
 
@@ -357,9 +334,10 @@ def c_struct(entry):
     return f"struct {entry['name']} {{\n" + "".join(f"    {c_named(m)};\n" for m in entry["members"]) + "};\n"
 
 
-def c_code(api, bodies=False):
+def c_code(api, bodies=False, types=False):
     """All declarations, those that others hold by value first. bodies: functions do nothing, for a library that has the
-    border and nothing else."""
+    border and nothing else. types: a variable leads to each type. Without them a compiler leaves out what no function has in
+    its signature, such as enums whose values are passed as int32_t."""
     kinds = {kind: [d for h in api["headers"] for d in h["declarations"] if d["kind"] == kind]
              for kind in ("handle", "struct", "enum", "type", "function")}
     out = [f"typedef struct {d['name']} {d['name']};\n" for d in kinds["handle"] + kinds["struct"]]
@@ -379,6 +357,8 @@ def c_code(api, bodies=False):
         else:
             back = "" if d["returns"] == "void" else f"static {c_type(d['returns'], 'none')}; return none;"
             out.append(f"{head} {{ {back} }}\n")
+    for kind in ("enum", "struct", "type") if types else ():
+        out += [f"{d['name']} *pith_type_of_{d['name']};\n" for d in kinds[kind] if d["name"]]
     return "".join(out)
 
 
@@ -506,6 +486,29 @@ def refusals(release, api):
             yield header, f"{what} is new ({since}): raise the minor version; {page}"
 
 
+def to_tell(old, new):
+    """What people who wrote programs for the old border must be told: (header, what, names of which a page has one). Members
+    that have moved to the call context are told once, for all."""
+    of_call = {m["name"] for m in structs(new).get("pith_call", {"members": ()})["members"]}
+    for header, (level, what) in ((h, (level, what)) for level, h, what in changes(old, new)):
+        name = re.match(r"\w+", what).group()
+        if level == BREAKS and not what.startswith(f"{name}."):
+            yield header, what, [name]
+    for name, a in structs(old).items():
+        header, b = named(new).get(name, (None, None))
+        if not b or b["kind"] != "struct":
+            continue
+        has = {m["name"]: m for m in b["members"]}
+        begins = b["members"][0]["type"] == "pith_call"
+        for m in a["members"]:
+            if m["name"] not in has and not (begins and m["name"] in of_call):
+                yield header["name"], f"{name}.{m['name']} is gone", [name]
+            elif m["name"] in has and m["type"] != has[m["name"]]["type"]:
+                yield header["name"], f"{name}.{m['name']} was {m['type']} and is {has[m['name']]['type']}", [name]
+        if not begins and [m["name"] for m in a["members"]] != [m["name"] for m in b["members"]][: len(a["members"])]:
+            yield header["name"], f"the members of {name} have moved", [name]
+
+
 def line_of(root, header, what):
     """The line of a header that has the word which a refusal begins with; 1 if it is gone."""
     word = re.match(r"\w+(?:\.(\w+))?", what)
@@ -526,7 +529,7 @@ def abi_differences(old, new, folder):
     for name, api in (("old", old), ("new", new)):
         source, library = folder / f"{name}.c", folder / name / "libpith.so"
         library.parent.mkdir(exist_ok=True)
-        source.write_text("#include <stddef.h>\n#include <stdint.h>\n" + c_code(api, bodies=True))
+        source.write_text("#include <stddef.h>\n#include <stdint.h>\n" + c_code(api, bodies=True, types=True))
         subprocess.run(["gcc", "-g", "-shared", "-fPIC", "-w", f"-Wl,-soname,libpith.so.{api['soname']}", source, "-o", library], check=True)
         libraries.append(library)
     out = subprocess.run(["abidiff", "--no-added-syms", *libraries], capture_output=True, text=True, check=False)
@@ -536,10 +539,15 @@ def abi_differences(old, new, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--libclang", type=Path)
     for action in ("--write", "--release", "--c"):
         parser.add_argument(action, action="store_true")
     args = parser.parse_args()
     root = args.root.resolve()
+    if args.libclang:
+        from clang.cindex import Config
+        Config.set_library_file(str(args.libclang.resolve()))
+        Config.set_compatibility_check(False)  # older ones lack functions that are not called here
     if args.c:
         print(c_code(load(root)), end="")
         return

@@ -18,12 +18,13 @@ class Words:
 
     def __init__(self, api):
         self.where = {}
+        self.initialisers = {d["init"]: d["name"] for h in api["headers"] for d in h["declarations"] if "init" in d}  # described with their struct
         for header in api["headers"]:
             for d in header["declarations"]:
                 if d["kind"] == "section":
                     continue
                 if d["name"]:
-                    self.where[d["name"]] = (page_of(header["name"]), d["name"].lower())
+                    self.where[d["name"]] = (page_of(header["name"]), self.initialisers.get(d["name"], d["name"]).lower())
                 for value in d.get("values", ()):
                     self.where[value["name"]] = (page_of(header["name"]), d["name"].lower())
 
@@ -32,6 +33,12 @@ class Words:
         if not target or not anchor or anchor == here:
             return f"`{name}`"
         return f"[`{name}`]({'' if target == page else target}#{anchor})"
+
+    def kind(self, m, page, here=""):
+        """The type of a member, which links to what it leads to."""
+        written = kind(m).replace("|", "\\|")
+        target, anchor = self.where.get(border.base(m["type"]), (None, None))
+        return f"[`{written}`]({'' if target == page else target}#{anchor})" if target and anchor != here and "function" not in m else f"`{written}`"
 
     CODE = re.compile(r"`[^`]+`|\bPITH_\w+_\*|\*?\b(?:pith|PITH)_\w+(?:\.\w+|->\w+)+|\b(?:pith|PITH)_\w+|\*\w+\b|"
                       r"\b\w+(?:\[[^\]\s]*(?:, [^\]\s]+)*\])+(?:\.\w+)*|\b\w+->\w+(?:(?:\.|->)\w+)*")
@@ -88,9 +95,31 @@ def code(d):
     return f"extern {border.c_named(d)};"
 
 
+def since(entry):
+    """Of a member or value that came later than what it is part of."""
+    return f" *(since {entry['since']})*" if "since" in entry else ""
+
+
 def kind(m):
     """The type of a member, with the names of a function's parameters."""
     return border.c_named(m | {"name": ""}) if "function" in m else m["type"]
+
+
+def facts(words, d, page):
+    """What the description knows of a function beyond its comment, in a line. Errors and options may always be NULL."""
+    link = lambda name: words.link(name, page, d["name"].lower())
+    out = []
+    for p in d["parameters"]:
+        if "free" in p:
+            many = "each of " if "shape" in p and p["type"].count("*") < 2 else ""
+            out.append(f"Free {many}`{'*' if p['type'].count('*') == 2 else ''}{p['name']}` with {link(p['free'])}.")
+    if "free" in d.get("result", {}):
+        out.append(f"Free the result with {link(d['result']['free'])}.")
+    nulls = [f"`{p['name']}`" for p in d["parameters"] if p.get("nullable") and p["name"] != "err" and not re.search(r"_options \*$", p["type"])]
+    if nulls:
+        out.append(f"May be NULL: {', '.join(nulls)}.")
+    out.append("Any number of threads may call it at once." if d["threads"] == "any" else "One thread at a time may use the handle.")
+    return f"*{' '.join(out)} Since {d['since']}.*\n"
 
 
 def group(words, members, page):
@@ -104,18 +133,25 @@ def group(words, members, page):
         if comment:
             out.append(words.block(comment, page, here))
         if first["kind"] == "struct":
-            size = "It begins with its size." if first["sized"] and not first.get("plain") else ""
-            out.append(f"{first['size']} bytes on 64-bit machines. {size}".rstrip() + "\n")
-            out.append("| member | type | offset | |\n|---|---|---|---|")
-            out += [f"| `{m['name']}` | `{kind(m)}` | {m['offset']} | {words.line(m.get('comment', ''), page, here)} |".replace("|  |", "| |") for m in first["members"]]
+            about = [f"Initialise it with `{first['init']}`."] if "init" in first else []
+            about += [f"Free it with {words.link(first['free'], page, here)}."] if "free" in first else []
+            out.append(" ".join([f"*{first['size']} bytes on 64-bit machines.", *about, f"Since {first['since']}.*\n"]))
+            out.append("| member | type | |\n|---|---|---|")
+            out += [f"| `{m['name']}` | {words.kind(m, page, here)} | {(words.line(m.get('comment', ''), page, here) + since(m)).strip()} |".replace("|  |", "| |") for m in first["members"]]
         else:
             out.append("| name | value | |\n|---|---|---|")
-            out += [f"| `{v['name']}` | {v['value']} | {words.line(v.get('comment', ''), page, here)} |".replace("|  |", "| |") for v in first["values"]]
+            out += [f"| `{v['name']}` | {v['value']} | {(words.line(v.get('comment', ''), page, here) + since(v)).strip()} |".replace("|  |", "| |") for v in first["values"]]
         out.append("")
         return out
     out.append("```c\n" + "\n".join(code(d) for d in members) + "\n```\n")
     if comment:
         out.append(words.block(comment, page, here))
+    if first["kind"] == "handle" and "close" in first:
+        out.append(f"*Close it with {words.link(first['close'], page, here)}. Since {first['since']}.*\n")
+    if first["kind"] == "function":
+        said = [facts(words, d, page) for d in members]
+        same = len(set(said)) == 1
+        out += said[:1] if same else [f"`{d['name']}`: {line}" for d, line in zip(members, said)]
     return out
 
 
@@ -127,6 +163,8 @@ def header_page(words, header):
         out.append(words.block(first[:1].upper() + first[1:] + ("\n" + rest if rest else ""), page))
     members = []
     for d in [*header["declarations"], {"kind": "section", "name": ""}]:
+        if d["name"] in words.initialisers:
+            continue
         simple = d["kind"] not in ("struct", "enum", "section")
         if members and not (simple and d.get("joined") and members[-1]["kind"] == d["kind"] and not (d.get("comment") and members[-1].get("comment"))):
             out += group(words, members, page)

@@ -112,6 +112,7 @@ pith_label_count pith_label_name pith_model_bytes pith_model_close pith_model_in
 pith_model_output pith_model_output_count pith_model_reset_statistics pith_model_route pith_model_route_count
 pith_model_route_name pith_model_share pith_model_statistics pith_model_tokenizer pith_model_trim pith_op_float pith_op_floats
 pith_op_int pith_op_ints pith_op_output pith_op_parallel pith_op_state pith_op_string pith_op_strings pith_op_tensor
+pith_operator_set_create pith_operator_set_destroy
 pith_pieces_list pith_pieces_read pith_pieces_record pith_pin_threads pith_profile_create pith_profile_destroy
 pith_profile_now pith_profile_phase pith_profile_tell pith_quantize_row_bytes pith_queue_destroy pith_register_op pith_relational_class
 pith_relational_destroy pith_relational_get_state pith_search_index_bytes pith_search_index_count
@@ -128,7 +129,7 @@ def described():
     try:
         return border.describe(ROOT)
     except border.NotUnderstood as e:
-        faults.append(str(e).removeprefix(f"{ROOT}/"))
+        faults.append(str(e).replace(f"{ROOT}/", ""))
         return border.load()
 
 
@@ -163,6 +164,12 @@ def release():
     old, now = border.load(file=border.RELEASE), described()
     for header, what in border.refusals(old, now):
         fault(ROOT / "include/pith" / header, border.line_of(ROOT, header, what), what)
+    minor = ".".join(now["version"].split(".")[:2])
+    page = ROOT / f"docs/migration-{minor}.md"
+    told = page.read_text() if page.exists() else ""
+    for header, what, names in border.to_tell(old, now):
+        if not any(re.search(rf"\b{name}\b", told) for name in names):
+            fault(page, 1, f"{what} (pith/{header}): programs of {old['version']} break, so the page needs a line")
     if old["soname"] != now["soname"] or not shutil.which("abidiff"):
         return
     found = border.changes(old, now)
@@ -196,12 +203,20 @@ def api():
         fault(Path(__file__).resolve(), 1, f"{name} is in KEEP_MODE but is not public")
 
 
+# Public functions that the C++ interface leaves out, and why.
+NOT_WRAPPED = {}
+
+
 def wrapper():
-    """pith.hpp calls every public function of libpith, tables.hpp every one of libpith-tables."""
+    """pith.hpp calls every public function of libpith, tables.hpp every one of libpith-tables, but for NOT_WRAPPED."""
     for path, declared in ((ROOT / "include/pith/pith.hpp", public_names() - tables_names()), (ROOT / "include/pith/tables.hpp", tables_names())):
-        called = set(re.findall(r"\bpith_\w+", path.read_text()))
-        for name in sorted(declared - called):
-            fault(path, 1, f"{name} has no place in the C++ interface")
+        called = set(re.findall(r"\bpith_\w+", re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text(), flags=re.S)))
+        for name in sorted(declared - called - set(NOT_WRAPPED)):
+            fault(path, 1, f"{name} has no place in the C++ interface: wrap it, or give the reason in NOT_WRAPPED of tools/lint.py")
+        for name in sorted(called & declared & set(NOT_WRAPPED)):
+            fault(path, 1, f"{name} is wrapped, and in NOT_WRAPPED of tools/lint.py too")
+    for name in sorted(set(NOT_WRAPPED) - public_names()):
+        fault(Path(__file__).resolve(), 1, f"{name} is in NOT_WRAPPED but is not public")
 
 
 def cpp_page():
@@ -482,8 +497,11 @@ def option_table():
 
 
 def field_flags():
-    """Messages of the library name fields, for which the command has flags: those of cli/options/field_flags.c."""
+    """Messages of the library name fields that are there, for which the command has flags: those of cli/options/field_flags.c."""
     import options
+    listed = set(re.findall(r'\{ "(pith_\w+\.\w+)", ROW_', (ROOT / "cli/options/field_flags.c").read_text()))
+    settable = {field for row in options.rows() for field in row["field"].split(", ")}
+    members = {f"{name}.{m['name']}" for name, d in border.structs(described()).items() for m in d["members"]}
     path = ROOT / "cli/options/field_flags.c"
     rows = {row["id"]: row["field"].split(", ") for row in options.rows()}
     for m in re.finditer(r'\{ "([\w.]+)", ROW_(\w+) \}', path.read_text()):
@@ -491,8 +509,14 @@ def field_flags():
             fault(path, path.read_text()[: m.start()].count("\n") + 1, f"options.def does not say that '{m.group(2)}' sets {m.group(1)}")
     for path in tracked("src/*.c", "src/*.h"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            if re.search(r'"[^"]*(?<![\w"-])--[a-z]', line) and not re.search(r"['`]pith |llama-gguf-split", line):
-                fault(path, number, "a message names a flag of the command; name the field, and the flag in cli/options/field_flags.c")
+            if re.search(r'"[^"]*((?<![\w"-])--[a-z]|[\'`]pith [a-z])', line) and not re.search("llama-gguf-split|'pith pull'", line):
+                fault(path, number, "a message names a flag or a verb of the command; name the field or the function, and the flag in cli/options/field_flags.c")
+            for text in re.findall(r'"((?:[^"\\]|\\.)*)"', line):
+                for field in re.findall(r"\bpith_\w+_options\.\w+", text):
+                    if field not in members:
+                        fault(path, number, f"a message names {field}, which is not there")
+                    elif field in settable and field not in listed:
+                        fault(path, number, f"a message names {field}, which options.def has a flag for: put it into cli/options/field_flags.c")
 
 
 # What may open a file for writing: outputs and their temporary files, the record beside a part, and the model cache.

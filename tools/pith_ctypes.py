@@ -21,7 +21,7 @@ class Sized(ctypes.Structure):
 
     def __init__(self, *values, **members):
         super().__init__(*values, **members)
-        self.size = ctypes.sizeof(self)
+        getattr(self, "call", self).size = ctypes.sizeof(self)
 
 
 class WriterBase(ctypes.Structure):

@@ -37,7 +37,7 @@ bool tensor_file_open(tensor_file *file, const char *path, int32_t kind, char *m
     pith_error err = PITH_ERROR_INIT;
     *file = (tensor_file){ .value = NULL };
     if (n < 3 || strcmp(path + n - 3, ".pb")) return read_npy(&file->tensor, path, message, size);
-    if (!pith_value_open(&file->value, &file->tensor, NULL, path, kind, &err)) return true;
+    if (!pith_value_open(&file->value, &file->tensor, NULL, path, kind, NULL, &err)) return true;
     pith__text_print(message, size, "%s", err.message);
     return false;
 }
@@ -122,7 +122,7 @@ int tensor_file_write_pb(const tensor_sink *sink, const pith_tensor *tensor, con
     pith_error err = PITH_ERROR_INIT;
     const pith_writer writer = bytes_writer(&contents);
     pith_status status =
-        pith_value_write(tensor, port->name, tensor_file_kind(tensor, port), &writer, &err);
+        pith_value_write(tensor, port->name, tensor_file_kind(tensor, port), NULL, &writer, &err);
     int code = status ? fail(sink->command, "%s: %s", file, err.message)
                       : tensor_file_write_bytes(sink, file, &contents);
     free(contents.data);

@@ -182,7 +182,7 @@ static bool csv_number(float *x, pith_str cell) {
 
 static void csv_id(vector_file *f, pith_str cell) {
     const pith_writer writer = bytes_writer(&f->ids);
-    pith__out to = { &writer, false };
+    pith__out to = { .writer = &writer };
     pith__json_out json = { &to, false };
     pith__json_put_string(&json, cell);
 }

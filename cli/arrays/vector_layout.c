@@ -39,7 +39,7 @@ static int layout_ranges(float **ranges, const command *c, const char *path, siz
     if (!code) *ranges = grow(NULL, 2 * dim * sizeof **ranges);
     if (!code && file.count == 2)
         memcpy(*ranges, rows, 2 * dim * sizeof **ranges);
-    else if (!code && pith_quantize_ranges(*ranges, rows, file.count, dim, &err))
+    else if (!code && pith_quantize_ranges(*ranges, rows, file.count, dim, NULL, &err))
         code = fail(c, "%s: %s", path, err.message);
     free(rows);
     vector_file_close(&file);

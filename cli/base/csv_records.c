@@ -100,7 +100,7 @@ static void records_pass_blank(csv_records *r) {
 
 static void records_put(bytes *out, pith_str text) {
     const pith_writer writer = bytes_writer(out);
-    pith__out to = { &writer, false };
+    pith__out to = { .writer = &writer };
     pith__json_out json = { &to, false };
     pith__json_put_string(&json, text);
 }

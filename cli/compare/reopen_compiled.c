@@ -25,7 +25,7 @@ pith_status reopen_compiled(pith_model **model, void **file, const pith_open_opt
                             pith_error *err) {
     saved s = { NULL, 0 };
     const pith_writer writer = { .write = saved_write, .begin = saved_begin, .user = &s };
-    pith_status status = pith_model_save(*model, &writer, err);
+    pith_status status = pith_model_save(*model, NULL, &writer, err);
     pith_model_close(*model);
     *model = NULL;
     *file = s.data;

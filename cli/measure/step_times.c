@@ -11,7 +11,7 @@ static json_t *load(const pith_profile *profile) {
     bytes text = { NULL, 0, 0 };
     json_t *json = NULL;
     const pith_writer writer = bytes_writer(&text);
-    if (!pith_profile_write(profile, &writer, NULL))
+    if (!pith_profile_write(profile, NULL, &writer, NULL))
         json = json_loadb(text.data, text.size, 0, NULL);
     free(text.data);
     return json;

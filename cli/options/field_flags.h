@@ -6,7 +6,8 @@
 #include "cli/base/cli.h"
 
 /* Puts the verb's flags in the place of the fields and constants that a message names:
- * "raise pith_open_options.memory_limit" becomes "raise --memory-limit". The text never grows. */
+ * "raise pith_open_options.memory_limit" becomes "raise --memory-limit". A function that a message
+ * recommends becomes the verb. The text never grows. */
 void name_flags(const command *c, char *message);
 
 #endif

@@ -14,11 +14,10 @@ static const char *variable(const char *name) {
     return value && *value ? value : NULL;
 }
 
-/* Splits "cuda:device_id=0,arena=1,cpu" at the commas that begin a name, and puts the names alone,
- * with commas, at the end of choice->names. Returns these. */
-static const char *split_devices(runtime_choice *choice) {
+/* Splits "cuda:device_id=0,arena=1,cpu" at the commas that begin a name. */
+static void split_devices(runtime_choice *choice) {
     const size_t size = strlen(choice->devices) + 1;
-    char *part = choice->names = grow(NULL, 2 * size), *alone = part + size, *end = alone;
+    char *part = choice->names = grow(NULL, size);
     memcpy(part, choice->devices, size);
     for (char *next; part; part = next) {
         size_t length = strcspn(part, ",");
@@ -32,13 +31,7 @@ static const char *split_devices(runtime_choice *choice) {
         next = part[length] ? part + length + 1 : NULL;
         part[length] = 0;
         list_add(&choice->providers, part);
-        const size_t n = strcspn(part, ":");
-        if (end > alone) *end++ = ',';
-        memcpy(end, part, n);
-        end += n;
     }
-    *end = 0;
-    return alone;
 }
 
 int runtime_choice_check(const command *c, const runtime_choice *choice) {
@@ -52,9 +45,6 @@ int runtime_choice_check(const command *c, const runtime_choice *choice) {
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (option_by_flag(flags[i].place))
             return usage(c, "--%s goes with --runtime ort or auto", flags[i].flag);
-    if (choice->devices && strchr(choice->devices, ':') && option_by_flag(&choice->devices))
-        note("warning: --ep: settings of a device, NAME:KEY=VALUE, are ONNX Runtime's; the builtin "
-             "runtime reads none");
     return EXIT_DONE;
 }
 
@@ -66,9 +56,11 @@ void runtime_choice_apply(pith_open_options *open, runtime_choice *choice, int32
     options.ort_python = choice->python ? choice->python : variable("VIRTUAL_ENV");
     options.ort_optimization = choice->level;
     options.ort_threads = threads;
-    const char *names = choice->devices ? split_devices(choice) : NULL;
-    if (names && !strcmp(names, "auto")) choice->providers.count = 0; /* the library's default */
-    if (strcmp(runtime_names[choice->name], "ort") != 0) open->devices = names;
+    const char *devices = choice->devices;
+    if (devices) split_devices(choice);
+    if (devices && !strcmp(devices, "auto"))
+        choice->providers.count = 0; /* the library's default */
+    if (strcmp(runtime_names[choice->name], "ort") != 0) open->devices = devices;
     options.providers = choice->providers.items;
     options.provider_count = choice->providers.count;
     options.settings = choice->entries.items;

@@ -15,8 +15,7 @@ typedef struct runtime_choice {
     string_list entries;
     int level;             /* as in pith_runtime_options: all, none, basic, extended */
     string_list providers; /* what runtime_choice_apply makes of devices */
-    char *names;           /* the text of these; and of the names alone, with commas, for the
-                              builtin runtime */
+    char *names;           /* the text of these */
     pith_runtime_options options;
 } runtime_choice;
 

@@ -21,7 +21,7 @@ int profile_close(pith_profile *profile, const command *c, int code) {
     pith_error err = PITH_ERROR_INIT;
     if (!profile) return code;
     const pith_writer writer = output_writer(&file);
-    pith_status status = pith_profile_write(profile, &writer, &err);
+    pith_status status = pith_profile_write(profile, NULL, &writer, &err);
     if (status && !file.error) code = fail(c, "%s", err.message); /* else output_close tells */
     pith_profile_destroy(profile);
     return output_close(&file, c, !status, code);

@@ -307,7 +307,7 @@ int ort_config_add_model(json_t *config, const char *path, const pith_open_optio
     options.flags |= PITH_OPEN_DESCRIBE;
     if (pith_model_open(&model, path, &options, &err)) return fail_model(c, &err, path);
     const pith_writer writer = bytes_writer(&text);
-    pith_status status = pith_model_describe(model, PITH_DESCRIBE_JSON, &writer, &err);
+    pith_status status = pith_model_describe(model, PITH_DESCRIBE_JSON, NULL, &writer, &err);
     pith_model_close(model);
     json_t *description = status ? NULL : json_loadb(text.data, text.size, 0, NULL),
            *names = json_object(), *op;

@@ -89,7 +89,7 @@ static pith_status select_detokenize(const pith_model *model, pith_error *err) {
     char *text;
     size_t size;
     if (!tokenizer) return PITH_OK;
-    pith_status status = pith_detokenize(&text, &size, tokenizer, &id, 1, 0, err);
+    pith_status status = pith_detokenize(&text, &size, tokenizer, &id, 1, 0, NULL, err);
     if (!status) pith_text_free(tokenizer, text);
     return status;
 }

@@ -93,7 +93,7 @@ static int why_describe(why *w, const pith_open_options *open, pith_description 
     int code = why_open(&model, w, open);
     if (code) return code;
     const pith_writer writer = bytes_writer(&w->text);
-    if (pith_model_describe(model, form, &writer, &err))
+    if (pith_model_describe(model, form, NULL, &writer, &err))
         code = fail(w->c, "%s: %s", w->path, err.message);
     pith_model_close(model);
     return code;

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text_out.h"
+#include "cli/options/field_flags.h"
 #include "cli/tables/parquet_tables.h"
 
 /* What the callbacks of a database are given. */
@@ -31,7 +33,10 @@ static void source_progress(void *user, const char *what, uint64_t done, uint64_
 
 static void source_warn(void *user, const char *text) {
     const source_making *m = user;
-    fprintf(stderr, "pith %s: warning: %s\n", m->c->name, text);
+    char shown[2000];
+    pith__text_print(shown, sizeof shown, "%s", text);
+    name_flags(m->c, shown);
+    fprintf(stderr, "pith %s: warning: %s\n", m->c->name, shown);
 }
 
 static int source_make(const command *c, const database_making *how, const char *source,

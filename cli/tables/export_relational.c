@@ -28,7 +28,7 @@ int export_relational(const command *c, const char *directory, const char *path,
     if (!code) code = model_out_place(out, c, directory, path, force, false);
     if (!code) {
         const pith_writer writer = model_out_writer(out);
-        const pith_status status = pith_relational_export(run.model, &writer, &err);
+        const pith_status status = pith_relational_export(run.model, NULL, &writer, &err);
         code = model_out_close(out, status, &err);
     }
     run_close(&run);
@@ -57,7 +57,7 @@ int export_relational_inputs(const command *c, pith_relational *model, const uin
     inputs_out out = { c, directory, EXIT_DONE };
     if (mkdir(directory, 0777) && errno != EEXIST)
         return fail(c, "%s: %s", directory, strerror(errno));
-    if (pith_relational_inputs(model, rows, count, inputs_put, &out, &err))
+    if (pith_relational_inputs(model, rows, count, NULL, inputs_put, &out, &err))
         return fail(c, "%s", err.message);
     return out.code;
 }

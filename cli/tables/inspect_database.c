@@ -9,9 +9,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/text_out.h"
 #include "cli/base/message.h"
 #include "cli/base/text_input.h"
 #include "cli/drawing/drawing.h"
+#include "cli/options/field_flags.h"
 #include "cli/output/output.h"
 
 static const char *database_text(const json_t *object, const char *key) {
@@ -119,8 +121,12 @@ static void database_print(const json_t *d, const char *path) {
                i ? "" : "\ntasks\n", database_text(item, "name"), database_text(item, "table"),
                database_text(item, "target"), database_number(item, "train"),
                database_number(item, "validation"), database_number(item, "test"));
-    json_array_foreach(json_object_get(d, "warnings"), i, item)
-        printf("%s  %s\n", i ? "" : "\nwarnings\n", json_string_value(item));
+    json_array_foreach(json_object_get(d, "warnings"), i, item) {
+        char text[2000];
+        pith__text_print(text, sizeof text, "%s", json_string_value(item));
+        name_flags(&command_inspect, text);
+        printf("%s  %s\n", i ? "" : "\nwarnings\n", text);
+    }
 }
 
 /* ---- the whole ---- */

@@ -122,11 +122,11 @@ static int plot_ask(plot_answer **answers, size_t *count, const relational_run *
                     const command *c, int32_t split, const pith_call *call) {
     pith_error err = PITH_ERROR_INIT;
     *answers = NULL;
-    pith_status status = pith_relational_part(NULL, NULL, count, run->model, split, &err);
+    pith_status status = pith_relational_part(NULL, NULL, count, run->model, split, NULL, &err);
     uint32_t *rows = grow(NULL, *count * sizeof *rows);
     double *labels = grow(NULL, *count * sizeof *labels);
     float *said = grow(NULL, *count * sizeof *said);
-    if (!status) status = pith_relational_part(rows, labels, count, run->model, split, &err);
+    if (!status) status = pith_relational_part(rows, labels, count, run->model, split, NULL, &err);
     if (!status) status = pith_relational_predict(said, run->model, rows, *count, call, &err);
     if (!status) {
         *answers = grow(NULL, *count * sizeof **answers);

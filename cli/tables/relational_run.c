@@ -70,7 +70,8 @@ int run_load(relational_run *run, const command *c, const char *name, bool *ther
 
 /* Writes a file of the run with a function of the library, or from text. */
 static int run_put(const relational_run *run, const command *c, const char *name,
-                   pith_status (*save)(const pith_relational *, const pith_writer *, pith_error *),
+                   pith_status (*save)(const pith_relational *, const pith_call *,
+                                       const pith_writer *, pith_error *),
                    pith_str text) {
     char *path = run_file(run->path, name);
     pith_error err = PITH_ERROR_INIT;
@@ -80,7 +81,7 @@ static int run_put(const relational_run *run, const command *c, const char *name
         const pith_writer writer = output_writer(&out);
         if (!save)
             output_write(&out, text.data, text.size);
-        else if (save(run->model, &writer, &err))
+        else if (save(run->model, NULL, &writer, &err))
             code = fail(c, "%s", err.message);
         code = output_close(&out, c, code == EXIT_DONE, code);
     }

@@ -118,7 +118,7 @@ static int compile_save(job *j, const route_list *routes) {
     pith_error err = PITH_ERROR_INIT;
     const pith_model *const *models = (const pith_model *const *)routes->models;
     const pith_writer writer = { .write = write_piece, .begin = begin_file, .user = j };
-    if (!pith_model_save_routes(models, routes->count, &writer, &err))
+    if (!pith_model_save_routes(models, routes->count, NULL, &writer, &err))
         return output_close(&j->out, c, true, EXIT_DONE);
     if (!j->out.error) fail(c, "%s", err.message); /* else output_close tells */
     return output_close(&j->out, c, false, EXIT_FAILED);
@@ -164,7 +164,7 @@ static int compile_check(const char *path, bool as_json, bool quiet) {
     pith_source_close(source);
     if (!opens) return fail(c, "%s was written but cannot be used: %s", path, err.message);
     const pith_writer writer = bytes_writer(&text);
-    pith_status status = pith_model_describe(model, PITH_DESCRIBE_JSON, &writer, &err);
+    pith_status status = pith_model_describe(model, PITH_DESCRIBE_JSON, NULL, &writer, &err);
     pith_model_close(model);
     json_t *description = status ? NULL : json_loadb(text.data, text.size, 0, NULL);
     json_t *compiled = json_object_get(description, "compiled");

@@ -64,7 +64,7 @@ static int detokenize_all(const pith_tokenizer *tokenizer, bool skip_specials, i
     while (next_ids(lines, out, &code)) {
         char *text;
         size_t size;
-        if (pith_detokenize(&text, &size, tokenizer, lines->ids, lines->count, skip_specials,
+        if (pith_detokenize(&text, &size, tokenizer, lines->ids, lines->count, skip_specials, NULL,
                             &err)) {
             if (pass_bad(lines, err.message, out)) continue;
             return fail(&command_detokenize, "%s: %s", text_input_place(&lines->in), err.message);

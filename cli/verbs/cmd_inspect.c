@@ -239,7 +239,7 @@ static int inspect_describe(const command *c, const pith_model *model, pith_desc
     pith_error err = PITH_ERROR_INIT;
     bytes text = { NULL, 0, 0 };
     const pith_writer writer = bytes_writer(&text);
-    pith_status status = pith_model_describe(model, form, &writer, &err);
+    pith_status status = pith_model_describe(model, form, NULL, &writer, &err);
     int code = status ? fail(c, "%s", err.message) : EXIT_DONE;
     if (!code && for_people) {
         json_t *description = json_loadb(text.data, text.size, 0, NULL);

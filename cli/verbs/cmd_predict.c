@@ -44,7 +44,7 @@ static int predict_read(predict_list *list, const command *c, const relational_r
         list->faults = grow_for(list->faults, list->count, sizeof *list->faults);
         list->rows = grow_for(list->rows, list->count, sizeof *list->rows);
         const pith_status status =
-            pith_relational_find_row(&list->rows[list->found], run->model, key, &err);
+            pith_relational_find_row(&list->rows[list->found], run->model, key, NULL, &err);
         list->faults[list->count] = status ? strdup(err.message) : NULL;
         list->found += !status;
         list->keys[list->count] = grow(NULL, key.size + 1);

@@ -49,7 +49,7 @@ static int train_inherit(json_t *config, const command *c, const char *from) {
     size_t size;
     void *bytes = run_model_bytes(from, &size);
     if (!bytes) return fail(c, "%s: %s", from, strerror(errno));
-    if (pith_relational_config(&text, bytes, size, &err)) {
+    if (pith_relational_config(&text, bytes, size, NULL, &err)) {
         free(bytes);
         return fail(c, "%s: %s", from, err.message);
     }
@@ -164,7 +164,7 @@ static train_settings train_plan(const train_settings *s, const relational_run *
     train_settings plan = *s;
     size_t validation = 0;
     pith_relational_get_state(&state, run->model);
-    pith_relational_part(NULL, NULL, &validation, run->model, PITH_SPLIT_OF_VALIDATION, &err);
+    pith_relational_part(NULL, NULL, &validation, run->model, PITH_SPLIT_OF_VALIDATION, NULL, &err);
     plan.keep = s->early_stopping > 0 || (validation && run->database_count == 1);
     if (s->early_stopping >= 0) return plan;
     plan.early_stopping = 0;
@@ -285,7 +285,7 @@ static int train_create(relational_run *run, const command *c, const train_setti
         code = fail(c, "%s", err.message);
     void *bytes = !code && s->from ? run_model_bytes(s->from, &size) : NULL;
     if (!code && s->from && !bytes) code = fail(c, "%s: %s", s->from, strerror(errno));
-    if (bytes && pith_relational_start_from(run->model, bytes, size, &err))
+    if (bytes && pith_relational_start_from(run->model, bytes, size, NULL, &err))
         code = fail(c, "%s: %s", s->from, err.message);
     free(bytes);
     free(names);

@@ -46,7 +46,7 @@ typedef struct pith_bm25_options {
 
 #define PITH_BM25_OPTIONS_INIT PITH_OPTIONS_INIT(pith_bm25_options)
 
-/* Returns the names of the languages, with commas between them. */
+/* Returns the names of the languages, with commas between them. Valid as long as the process. */
 PITH_API const char *pith_bm25_languages(void);
 
 /* Opens BM25 for a language. dir is a directory with stop words, one per line, in <language>.txt,

@@ -22,13 +22,14 @@ struct pith_profile; /* pith/profile.h */
 typedef struct pith_call {
     size_t size;     /* of the options struct that begins with this context; its _INIT macro sets
                         it */
-    int32_t threads; /* number of threads; 0: as pith_set_threads says, by default all CPUs that the
-                        process may use. Work that one thread does ignores it. */
+    int32_t threads; /* number of threads, at most 4096; 0: as pith_set_threads says, by default all
+                        CPUs that the process may use. Work that one thread does ignores it. */
     int32_t reserved; /* 0 */
     /* Three ways to end a call early. It returns within 50 ms; handles stay usable, and what had
-     * been finished before stays valid where the function says so. Not ended within are the step
-     * of a custom operator and the decoding of one picture; steps of TopK, Unique and LSTM on tens
-     * of millions of elements end late. */
+     * been finished before stays valid where the function says so. Not ended within are functions
+     * of the host, such as a custom operator or a writer; what other libraries do in one piece,
+     * such as a picture of HEIC (pith/image.h), loading ONNX Runtime, or a read from a slow disk;
+     * and a sum, a softmax or the like along an axis of tens of millions of elements. */
     uint64_t deadline_ns;        /* a time of pith_clock_now: the call then ends with
                                    PITH_ERR_DEADLINE. 0: none */
     const volatile int *cancel;  /* any thread, or a signal's handler, may set it to non-zero: the
@@ -41,9 +42,10 @@ typedef struct pith_call {
     void (*progress)(void *user, const char *what, uint64_t done, uint64_t total); /* reports the
                                     progress, on the calling thread: `what` names what is counted,
                                     such as "texts", and is valid during the call; total 0: not
-                                    known. Only calls whose options say so report it: those that
-                                    open or check a model, read texts or pictures, or work on
-                                    tables. Short calls may report nothing. NULL: no reports */
+                                    known. Only calls whose options, or whose own comments, say so
+                                    report it, and what. done rises while `what` is the same; the
+                                    end is reported, and there are ten reports in a second at most.
+                                    Short calls may report nothing. NULL: no reports */
     void *user;                      /* passed to stop and progress */
     const pith_log *log;             /* receives warnings; NULL: they are dropped */
     struct pith_profile *profile;    /* records steps and phases; NULL: nothing is recorded */
@@ -75,28 +77,30 @@ PITH_API void pith_set_spin(int32_t microseconds);
 
 /* Ends the library's threads, which are gone when it returns; they are created again when a call
  * needs them. Call it before a fork, before the library is unloaded, or where idle threads are in
- * the way. In a build without threads it does nothing. Error: PITH_ERR_BUSY if a call has work on
- * the threads. Thread-safe. */
+ * the way. Those of a queue (pith/queue.h) end with it only. In a build without threads it does
+ * nothing. Error: PITH_ERR_BUSY if a call has work on the threads; it does not wait for that call.
+ * Thread-safe. */
 PITH_API pith_status pith_stop_threads(pith_error *err);
 
 /* Work that a host's thread pool does: run calls task(context, part) once for each part from 0 to
  * parts - 1, and returns when all are done. The parts may run on any threads, in any order, at the
- * same time or one after the other. It may run parts on the calling thread. There are as many parts
- * as threads, at most 512; each draws work until none is left, so a part that begins late finds
- * little to do. Threads need 1 MiB of stack. A part makes no runs of its own. width: the most that
- * may run at the same time. */
+ * same time or one after the other. It may run parts on the calling thread, and must if that is a
+ * thread of the pool and all others may be in calls of the library too. There are as many parts as
+ * threads, at most 512; each draws work until none is left, so a part that begins late finds little
+ * to do. Threads need 1 MiB of stack. A part makes no runs of its own. width: the most that may run
+ * at the same time. */
 typedef struct pith_executor {
     void (*run)(void *user, void (*task)(void *context, size_t part), void *context, size_t parts,
                 int32_t width);
     void *user; /* passed to run */
 } pith_executor;
 
-/* From now on the library creates no threads; what it would give to them goes to this pool. Those
- * that it has sleep; pith_stop_threads ends them. The struct is copied, and what it points to must
- * live until another one has replaced it. NULL: the library's own threads again. Results keep
- * their bits. A child of fork keeps the pool. In a build without threads it has no effect. Errors:
- * PITH_ERR_ARGUMENT if there is no run; PITH_ERR_BUSY if a call has work on the threads.
- * Thread-safe. */
+/* From now on the library creates no threads except those of queues (pith/queue.h); what it would
+ * give to them goes to this pool. Those that it has sleep; pith_stop_threads ends them. The struct
+ * is copied, and what it points to must live until another one has replaced it. NULL: the library's
+ * own threads again. Results keep their bits. A child of fork keeps the pool. In a build without
+ * threads it has no effect. Errors: PITH_ERR_ARGUMENT if there is no run; PITH_ERR_BUSY if a call
+ * has work on the threads. Thread-safe. */
 PITH_API pith_status pith_set_executor(const pith_executor *executor, pith_error *err);
 
 /* ---- where results go ---- */
@@ -131,7 +135,7 @@ template <class T> inline T pith_init_of_size() noexcept {
 /* clang-format on */
 #endif
 
-/* For functions that have a context and no options. */
+/* For functions with a context and no options. There, NULL is a context whose members are 0. */
 #define PITH_CALL_INIT PITH_SIZED_INIT(pith_call)
 
 #endif

@@ -69,7 +69,7 @@ typedef struct pith_token_rows {
 typedef struct pith_encoded {
     size_t texts;
     size_t dim;         /* of dense vectors */
-    const float *dense; /* [texts, dim] */
+    const float *dense; /* [texts, dim]; NULL if they were not asked for */
     pith_sparse_rows sparse;
     pith_token_rows multi_vector;
     pith_token_rows tokens;
@@ -85,25 +85,27 @@ PITH_API uint32_t pith_encode_can(const pith_model *model);
 PITH_API pith_status pith_encode(pith_encoded **encoded, const pith_model *model,
                                  const pith_str *texts, size_t count,
                                  const pith_encode_options *options, pith_error *err);
+
 /* Memory of the caller for offsets[texts + 1] and for items. Rooms are numbers of elements. */
 typedef struct pith_sparse_memory {
-    int64_t *offsets;
-    int32_t *indices;
-    float *values;
+    int64_t *offsets; /* [offset_room] */
+    int32_t *indices; /* [index_room] */
+    float *values;    /* [value_room] */
     size_t offset_room, index_room, value_room;
 } pith_sparse_memory;
 
+/* The same for vectors of tokens. */
 typedef struct pith_token_memory {
-    int64_t *offsets;
-    int32_t *ids;
-    float *vectors;
+    int64_t *offsets;                        /* [offset_room] */
+    int32_t *ids;                            /* [id_room] */
+    float *vectors;                          /* [float_room] */
     size_t offset_room, id_room, float_room; /* float_room: dim floats are needed per vector */
 } pith_token_memory;
 
 /* Memory of the caller for all results. Kinds that are not asked for may be NULL. */
 typedef struct pith_encode_memory {
     size_t size;
-    float *dense;
+    float *dense;      /* [dense_room]; NULL: there is no room */
     size_t dense_room; /* floats: texts * dim are needed */
     pith_sparse_memory sparse;
     pith_token_memory multi_vector, tokens;
@@ -119,10 +121,10 @@ typedef struct pith_encode_memory {
 PITH_API pith_status pith_encode_into(pith_encoded *encoded, const pith_encode_memory *memory,
                                       const pith_model *model, const pith_str *texts, size_t count,
                                       const pith_encode_options *options, pith_error *err);
-/* As both, for texts that are tokens already; see pith_embed_tokens. For late interaction the
- * marker of options->role and the filling of queries are put in, as for texts, since no tokenizer
- * gives them: the tokens are those of the text alone. PITH_ERR_UNSUPPORTED if the marker is text
- * that the vocabulary does not have. */
+/* As pith_encode and pith_encode_into, for texts that are tokens already; see pith_embed_tokens.
+ * For late interaction the marker of options->role and the filling of queries are put in, as for
+ * texts, since no tokenizer gives them: the tokens are those of the text alone.
+ * PITH_ERR_UNSUPPORTED if the marker is text that the vocabulary does not have. */
 PITH_API pith_status pith_encode_tokens(pith_encoded **encoded, const pith_model *model,
                                         const pith_token_ids *texts, size_t count,
                                         const pith_encode_options *options, pith_error *err);

@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* In the context, progress reports only the "steps" of opening, profile records its phases, and
- * threads applies to the weights that opening packs. */
+/* In the context, progress reports the "steps" of opening and the "bytes" that are written, and
+ * profile records the phases of opening. threads applies to the weights that opening packs. */
 typedef struct pith_export_options {
     pith_call call;
     int32_t opset;         /* of ai.onnx, 17 to 25; 0: the oldest from 17 to 28 that has

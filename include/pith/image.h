@@ -6,7 +6,7 @@
  *     if (pith_image_read(&picture, "cat.jpg", NULL, &err)) puts(err.message);
  *     if (pith_image_processor_open(&processor, "clip-vit-base-patch32", NULL, &err))
  *         puts(err.message);
- *     pith_image_process(pixel_values, processor, &picture, &err);
+ *     pith_image_process(pixel_values, processor, &picture, NULL, &err);
  *
  * The rules of pith.h hold here too. All functions may be called by several threads at once. JPEG,
  * PNG, WebP, TIFF, JPEG 2000 and GIF are decoded by a module, libpith_image.so, that is loaded when
@@ -61,8 +61,9 @@ typedef struct pith_image_details {
  * NULL is allowed. */
 PITH_API void pith_image_details_free(pith_image_details *details);
 
-/* In the context, allocator and the ways to stop have an effect. A decoder of libpith_image.so or
- * libpith_heif.so is not ended within a picture; the work before and after it is. */
+/* In the context, allocator and the ways to stop have an effect. Decoders look between rows, strips
+ * and tiles. What their libraries do in one piece is not ended: a strip or tile of TIFF, a tile of
+ * JPEG 2000, a picture of HEIC or AVIF, a frame of an animated WebP. */
 typedef struct pith_image_options {
     pith_call call;
     int32_t channels;         /* 1, 3, 4: that many; 0: 1 if the file is grey, 4 if it has
@@ -101,7 +102,8 @@ PITH_API pith_status pith_image_decode(pith_image *image, const void *data, size
 PITH_API pith_status pith_image_read(pith_image *image, const char *path,
                                      const pith_image_options *options, pith_error *err);
 
-/* In the context, the ways to stop have an effect. */
+/* In the context, the ways to stop have an effect. Lossless WebP is ended only between the few
+ * steps of its library. */
 typedef struct pith_image_encode_options {
     pith_call call;
     const char *format;                /* "jpeg", "png" or "webp"; NULL: "png" */
@@ -158,10 +160,10 @@ PITH_API pith_status pith_image_resize(pith_image *resized, const pith_image *im
 
 /* The middle width by height pixels of image as a new picture. Where image is smaller, zeros
  * surround it. If the difference of sizes is odd, the cut or the padding is that of transformers.
- * allocator: as in the options. */
+ * In call, which may be NULL, allocator and the ways to stop have an effect. */
 PITH_API pith_status pith_image_center_crop(pith_image *cropped, const pith_image *image,
-                                            int32_t width, int32_t height,
-                                            const pith_allocator *allocator, pith_error *err);
+                                            int32_t width, int32_t height, const pith_call *call,
+                                            pith_error *err);
 
 /* ---- the input of a model ---- */
 
@@ -179,16 +181,18 @@ PITH_API pith_status pith_image_processor_open(pith_image_processor **processor,
                                                const pith_allocator *allocator, pith_error *err);
 PITH_API void pith_image_processor_close(pith_image_processor *processor); /* NULL is allowed */
 
-/* dims: channels, height, width of what pith_image_process makes of a picture of this size. Most
- * processors make the same of any size. */
+/* Sets dims to channels, height and width of what pith_image_process makes of a picture of this
+ * size. Most processors make the same of any size. */
 PITH_API pith_status pith_image_processor_shape(int64_t dims[3],
                                                 const pith_image_processor *processor,
                                                 int32_t width, int32_t height, pith_error *err);
 
-/* One picture as a model needs it: pixel_values has room for the floats of
- * pith_image_processor_shape, [3, height, width]. image may have 1, 3 or 4 channels. */
+/* One picture as a model needs it. pixel_values: float[3, height, width], the sizes being those of
+ * pith_image_processor_shape. image may have 1, 3 or 4 channels. In call, which may be NULL, the
+ * three ways to end it have an effect. */
 PITH_API pith_status pith_image_process(float *pixel_values, const pith_image_processor *processor,
-                                        const pith_image *image, pith_error *err);
+                                        const pith_image *image, const pith_call *call,
+                                        pith_error *err);
 
 /* ---- vectors ---- */
 

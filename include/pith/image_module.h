@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* Raised when anything in this header changes. libpith loads modules of its own number only. */
-#define PITH_IMAGE_MODULE_ABI 3
+#define PITH_IMAGE_MODULE_ABI 4
 
 typedef struct pith_image_header {
     uint32_t width, height;
@@ -39,7 +39,8 @@ typedef enum pith_image_outcome {
     PITH_IMAGE_UNKNOWN = 2, /* a kind of the format that the decoder does not know; message says
                                which */
     PITH_IMAGE_NO_MEMORY = 3,
-    PITH_IMAGE_REFUSED = 4 /* begin returned NULL */
+    PITH_IMAGE_REFUSED = 4, /* begin returned NULL, or write something else than 0 */
+    PITH_IMAGE_STOPPED = 5  /* stops said so */
 } pith_image_outcome;
 
 typedef struct pith_image_call {
@@ -49,6 +50,10 @@ typedef struct pith_image_call {
     /* Room for height rows of width * channels bytes without gaps, not cleared; NULL: refused.
      * Called once at most. */
     uint8_t *(*begin)(struct pith_image_call *call, const pith_image_header *header);
+    /* Non-zero: the picture is no longer needed, and the decoder returns PITH_IMAGE_STOPPED. The
+     * decoder calls it every millisecond or so, between rows, strips or tiles, on the calling
+     * thread; it is quick. NULL: the picture is needed in any case. */
+    int (*stops)(struct pith_image_call *call);
     void *user;
     char message[200]; /* one line, set by the decoder if it fails; else "" */
 } pith_image_call;
@@ -64,6 +69,7 @@ typedef struct pith_image_encode_call {
     double dots[2]; /* per inch, across and down; 0: not said */
     /* Takes the next bytes of the file; non-zero ends the call with PITH_IMAGE_REFUSED. */
     int (*write)(struct pith_image_encode_call *call, const void *data, size_t size);
+    int (*stops)(struct pith_image_encode_call *call); /* as in pith_image_call */
     void *user;
     char message[200]; /* one line, set by the encoder if it fails; else "" */
 } pith_image_encode_call;

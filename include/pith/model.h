@@ -12,7 +12,9 @@
 extern "C" {
 #endif
 
+/* Does not change once it is open; any number of threads may use it at once. */
 typedef struct pith_model pith_model;
+struct pith_operator_set; /* pith/op.h */
 
 enum {
     PITH_OPEN_COPY = 1u << 0,          /* read the files instead of mapping them; other processes
@@ -85,13 +87,23 @@ typedef struct pith_open_options {
                                  tests; NULL: nothing */
     int32_t session_idle_ms;  /* an idle session ends when it was not used for so long; it is looked
                                  for at the end of each call. 0: never */
-    const char *devices;      /* names of devices in the order of preference, such as "cuda,cpu". An
+    const char *devices;      /* devices in the order of preference, such as "cuda,cpu". An
                             operator runs on the first that supports it. A device that this build
                             does not have, that is missing or fails to open is left out. If one
                             fails in a run, the run is repeated on the others, and so are all later
                             ones. Each is logged and counted. An operator that no device of the list
                             supports is an error, so cpu should be last. "auto": all devices of this
-                            build. NULL: the same, but a device that fails is an error. */
+                            build. NULL: the same, but a device that fails is an error.
+                            Settings follow a device as in pith_runtime_options.providers:
+                            "cuda:device_id=1,memory_limit=2000000000,cpu". Each kind may be in the
+                            list several times, with different values of device_id.
+                              - device_id: which of its kind, from 0.
+                              - memory_limit, or gpu_mem_limit: bytes of its memory that the model
+                                may hold; 0: any number.
+                              - Others are the kind's own (docs/devices.md). One that it does not
+                                know is PITH_ERR_ARGUMENT.
+                            With precision PITH_PRECISION_F32 a device that computes in another one
+                            is left out. */
     const pith_runtime_options *runtime_options; /* of the runtimes "ort" and "auto"; NULL: the
                                                     defaults. Not kept. */
     int32_t inter_op_threads; /* threads that work on independent branches of the graph at the same
@@ -99,6 +111,10 @@ typedef struct pith_open_options {
                                  an estimate says that it saves time. The results have the same
                                  bits. Their activations share no memory. 0 and 1: one step at a
                                  time. At most 512; more than 1 needs the part `branches` */
+    const struct pith_operator_set *operators; /* operators that this model knows and others do not
+                                    (pith/op.h); the model holds a reference to the set. NULL: none.
+                                    A compiled model is opened with a set that has the operators
+                                    it was compiled with. The runtime "ort" does not know them */
 } pith_open_options;
 
 #define PITH_OPEN_OPTIONS_INIT PITH_OPTIONS_INIT(pith_open_options)
@@ -115,7 +131,9 @@ typedef struct pith_open_options {
  *     used. Capitals do not matter, the organisation may be left out if no other model has the rest
  *     of the name, and short names such as "minilm" stand for the full ones.
  * The files stay mapped until pith_model_close. They must not be truncated before that, unless
- * PITH_OPEN_COPY is set. On success the caller owns *model. */
+ * PITH_OPEN_COPY is set. On success the caller owns *model. Errors: PITH_ERR_NOT_FOUND if there is
+ * no such model; PITH_ERR_IO, PITH_ERR_FORMAT and PITH_ERR_UNSUPPORTED name the file, or the node,
+ * at fault; PITH_ERR_ARGUMENT names the option; PITH_ERR_MEMORY. Thread-safe. */
 PITH_API pith_status pith_model_open(pith_model **model, const char *path,
                                      const pith_open_options *options, pith_error *err);
 
@@ -126,7 +144,8 @@ PITH_API pith_status pith_model_open(pith_model **model, const char *path,
 PITH_API pith_status pith_model_locate(char *path, size_t size, const char *name, pith_error *err);
 
 /* Opens a model from the bytes of an .onnx or .pith file in memory. data must stay valid and
- * unchanged until pith_model_close. Models with external data are refused. */
+ * unchanged until pith_model_close. Models with external data are refused. Errors are those of
+ * pith_model_open. Thread-safe. */
 PITH_API pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size,
                                             const pith_open_options *options, pith_error *err);
 
@@ -214,16 +233,18 @@ typedef struct pith_check_options {
  * kernels, the tokenizer and the settings. pith_model_open and pith_model_open_memory open it
  * without the files it was made from. It gives the same bits on every processor, and processes that
  * map it share its pages. docs/architecture.md describes the format. writer->begin gets the
- * size of the file. */
-PITH_API pith_status pith_model_save(const pith_model *model, const pith_writer *writer,
-                                     pith_error *err);
+ * size of the file. In call, which may be NULL, the three ways to end it have an effect, and
+ * progress, which reports the "bytes" that are written. */
+PITH_API pith_status pith_model_save(const pith_model *model, const pith_call *call,
+                                     const pith_writer *writer, pith_error *err);
 
 /* Writes several routes of one Router model, each opened by itself, to one file. The first is the
  * file's default route; the others are opened by options.route. Equal weights are kept once.
  * pith_model_save of such a model writes its own route only. Two models of the same route, and more
  * than 8 routes, are PITH_ERR_ARGUMENT. */
 PITH_API pith_status pith_model_save_routes(const pith_model *const *models, size_t count,
-                                            const pith_writer *writer, pith_error *err);
+                                            const pith_call *call, const pith_writer *writer,
+                                            pith_error *err);
 
 /* Returns the route of a Router module that the model was opened for; "" if it has no Router. Valid
  * as long as the model. Thread-safe. */
@@ -231,7 +252,7 @@ PITH_API const char *pith_model_route(const pith_model *model);
 /* The names that options.route may have: those of the routes, and of the tasks that lead to one; a
  * compiled file has those of the routes in it. 0 without a Router. Thread-safe. */
 PITH_API size_t pith_model_route_count(const pith_model *model);
-/* "" if there is no such name */
+/* "" if there is no such name. Valid as long as the model. Thread-safe. */
 PITH_API const char *pith_model_route_name(const pith_model *model, size_t index);
 
 /* In the call context, the three ways to end a call and progress ("texts") have an effect. After an
@@ -268,9 +289,11 @@ typedef enum pith_description {
     PITH_DESCRIBE_DOT = 2    /* the optimised graph for Graphviz */
 } pith_description;
 
-/* Describes an open model in one of these forms. */
+/* Describes an open model in one of these forms. In call, which may be NULL, the three ways to end
+ * it have an effect. */
 PITH_API pith_status pith_model_describe(const pith_model *model, pith_description form,
-                                         const pith_writer *writer, pith_error *err);
+                                         const pith_call *call, const pith_writer *writer,
+                                         pith_error *err);
 
 #ifdef __cplusplus
 }

@@ -18,12 +18,18 @@
  *         .infer = twice_infer, .run = twice_run,
  *     };
  *
- * Either the program calls pith_register_op(&pith_operator_Twice, &err) before it opens a model; or
- * the operator is compiled into the library, with -DPITH_EXTRA_OPS="op_twice.c;my_ops.def" and the
- * line EXTRA_OP(Twice, example::Twice) in my_ops.def. Both ways it is then an operator like Pith's
- * own, in all models that this process opens. Nodes are checked against the descriptor, types
- * follow from infer, constants are computed at load, and plans, threads and selective builds treat
- * it as any other. docs/extending.md has a complete example.
+ * There are three ways to make it known:
+ *   - The program calls pith_register_op(&pith_operator_Twice, &err) before it opens a model: all
+ *     models that this process opens from then on know it.
+ *   - It is compiled into the library, with -DPITH_EXTRA_OPS="op_twice.c;my_ops.def" and the line
+ *     EXTRA_OP(Twice, example::Twice) in my_ops.def: all models of the process know it.
+ *   - pith_operator_set_create makes a set of operators, which is given to single models when they
+ *     are opened (pith_open_options.operators) or to a source (pith_source_options.operators): no
+ *     other model knows them.
+ * However it became known, it is then an operator like Pith's own. Nodes are checked against the
+ * descriptor, types follow from infer, constants are computed at load, and plans and threads treat
+ * it as any other. Selective builds do so too, except for sets. docs/extending.md has a complete
+ * example.
  *
  * The life of a node, in this order:
  *   infer     when the model is opened, with what is known by then, and again when the sizes of the
@@ -41,6 +47,7 @@
 #ifndef PITH_OP_H
 #define PITH_OP_H
 
+#include "pith/call.h"
 #include "pith/types.h"
 
 #ifdef __cplusplus
@@ -122,7 +129,8 @@ enum {
 };
 
 /* An operator. Fields that are 0 or NULL have the meaning given; abi, size, name, max_outputs,
- * infer and run are required. The strings and functions must stay valid until the process ends. */
+ * infer and run are required. The strings and functions must stay valid as long as the operator is
+ * known: until the process ends, or as pith_operator_set says. */
 typedef struct pith_operator {
     uint32_t abi, size; /* PITH_OPERATOR_BEGIN sets them */
     const char *domain; /* as models write it; NULL and "" are ONNX's own */
@@ -164,10 +172,31 @@ typedef struct pith_operator {
  * already has; PITH_ERR_MEMORY. */
 PITH_API pith_status pith_register_op(const pith_operator *op, pith_error *err);
 
+/* ---- operators of single models ---- */
+
+/* A set of operators for the models that are opened with it. In these, an operator of the set goes
+ * before a registered one of the same name, and sets may have the same names for different
+ * operators. The descriptors are copied. What they point to, strings and functions, must stay valid
+ * until the set is destroyed and the last model and source that were opened with it are gone: each
+ * holds a reference to the set. So the set may be destroyed as soon as they are open. Any number of
+ * threads may use a set at once. */
+typedef struct pith_operator_set pith_operator_set;
+
+/* Makes a set of the operators list[0] to list[count - 1], which the caller owns. In the call
+ * context, which may be NULL, the allocator has an effect. Thread-safe. Errors: those of
+ * pith_register_op, for two operators of one name in the list too; the message names the operator.
+ */
+PITH_API pith_status pith_operator_set_create(pith_operator_set **set,
+                                              const pith_operator *const *list, size_t count,
+                                              const pith_call *call, pith_error *err);
+/* Gives up the caller's reference; NULL is allowed. Thread-safe. */
+PITH_API void pith_operator_set_destroy(pith_operator_set *set);
+
 /* ---- attributes of a node, in any of its functions ---- */
 
 /* The attribute of this name. If the node lacks it: the default of pith_operator.attributes;
- * without one, 0, an empty string, or NULL and 0 items. Results live as long as the model. */
+ * without one, 0, an empty string, or NULL and 0 items. *count is the number of items. Results live
+ * as long as the model. Thread-safe. */
 PITH_API int64_t pith_op_int(const pith_op_node *node, const char *name);
 PITH_API float pith_op_float(const pith_op_node *node, const char *name);
 PITH_API pith_str pith_op_string(const pith_op_node *node, const char *name);
@@ -178,8 +207,8 @@ PITH_API const pith_tensor *pith_op_tensor(const pith_op_node *node, const char 
 
 /* ---- what prepare and run may ask for ---- */
 
-/* Returns memory for the state, aligned to 64 bytes, which is freed with the plan; NULL if there is
- * none: then return PITH_ERR_MEMORY. For prepare only. */
+/* Returns memory for the state, aligned to 64 bytes, which lives as long as the plan; NULL if there
+ * is none: then return PITH_ERR_MEMORY. For prepare only. */
 PITH_API void *pith_op_state(pith_op_prepare *c, size_t bytes);
 
 /* Gives an output of a PITH_OPERATOR_DYNAMIC operator its shape and its memory. Only the thread

@@ -10,7 +10,9 @@
  *   - Outputs are the first parameters, inputs follow, the error is last. After a failure every
  *     handle stays usable, and outputs are unchanged unless the function says otherwise.
  *   - Option structs begin with their size. Initialise them with their _INIT macro. NULL means the
- *     defaults.
+ *     defaults. No other pointer may be NULL unless the comment says so.
+ *   - A parameter with a name in the plural is an array of count elements, unless the comment says
+ *     another number in brackets. Strings, const char *, end with a NUL.
  *   - A pith_model, a pith_tokenizer and a pith_search_index do not change once they are open, and
  *     any number of threads may use one at the same time. Every other handle may be used by one
  *     thread at a time, unless its functions say otherwise.

@@ -343,11 +343,12 @@ inline std::vector<std::uint8_t> quantize(const Vectors &vectors, const pith_qua
 }
 
 /* The smallest and the largest value of each component, two rows. */
-inline Vectors quantize_ranges(const Vectors &vectors) {
+inline Vectors quantize_ranges(const Vectors &vectors,
+                               const pith_call &call = options<pith_call>()) {
     Vectors ranges(2, vectors.dim());
     detail::attempt([&](pith_error *err) {
         return pith_quantize_ranges(ranges.data(), vectors.data(), vectors.size(), vectors.dim(),
-                                    err);
+                                    &call, err);
     });
     return ranges;
 }
@@ -424,9 +425,9 @@ class Profile {
         pith_profile_tell(get(), told, user, only);
     }
     /* In the Chrome trace format. */
-    void json(Writer &to) const {
+    void json(Writer &to, const pith_call &call = options<pith_call>()) const {
         detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
-            return pith_profile_write(get(), writer, err);
+            return pith_profile_write(get(), &call, writer, err);
         });
     }
     std::string json() const {
@@ -509,19 +510,21 @@ template <class T> std::vector<T> elements(const pith_tensor &t) {
 /* A value of a .pb file of the ONNX test folders. */
 class ValueFile {
   public:
-    ValueFile(const std::string &path, std::int32_t kind) {
+    ValueFile(const std::string &path, std::int32_t kind,
+              const pith_call &call = options<pith_call>()) {
         pith_value_file *handle = nullptr;
         detail::attempt([&](pith_error *err) {
-            return pith_value_open(&handle, &tensor_, &name_, path.c_str(), kind, err);
+            return pith_value_open(&handle, &tensor_, &name_, path.c_str(), kind, &call, err);
         });
         handle_.reset(handle);
     }
     const pith_tensor &tensor() const noexcept { return tensor_; }
     const char *name() const noexcept { return name_; }
     /* The bytes of such a file. */
-    static std::string bytes(const pith_tensor &value, const std::string &name, std::int32_t kind) {
+    static std::string bytes(const pith_tensor &value, const std::string &name, std::int32_t kind,
+                             const pith_call &call = options<pith_call>()) {
         return detail::collect([&](const pith_writer *writer, pith_error *err) {
-            return pith_value_write(&value, name.c_str(), kind, writer, err);
+            return pith_value_write(&value, name.c_str(), kind, &call, writer, err);
         });
     }
 
@@ -590,11 +593,13 @@ class Tokenizer {
         });
         return tokens;
     }
-    std::string detokenize(const std::vector<std::int32_t> &ids, bool skip_specials = true) const {
+    std::string detokenize(const std::vector<std::int32_t> &ids, bool skip_specials = true,
+                           const pith_call &call = options<pith_call>()) const {
         char *text = nullptr;
         std::size_t size = 0;
         detail::attempt([&](pith_error *err) {
-            return pith_detokenize(&text, &size, get(), ids.data(), ids.size(), skip_specials, err);
+            return pith_detokenize(&text, &size, get(), ids.data(), ids.size(), skip_specials,
+                                   &call, err);
         });
         struct Guard {
             const pith_tokenizer *tokenizer;
@@ -719,10 +724,11 @@ class Image {
             [&](pith_error *err) { return pith_image_resize(&made.image_, &image_, &o, err); });
         return made;
     }
-    Image center_crop(std::int32_t width, std::int32_t height) const {
+    Image center_crop(std::int32_t width, std::int32_t height,
+                      const pith_call &call = options<pith_call>()) const {
         Image made;
         detail::attempt([&](pith_error *err) {
-            return pith_image_center_crop(&made.image_, &image_, width, height, nullptr, err);
+            return pith_image_center_crop(&made.image_, &image_, width, height, &call, err);
         });
         return made;
     }
@@ -754,11 +760,12 @@ class ImageProcessor {
         });
         return dims;
     }
-    std::vector<float> process(const Image &image) const {
+    std::vector<float> process(const Image &image,
+                               const pith_call &call = options<pith_call>()) const {
         const auto dims = shape(image);
         std::vector<float> pixels(static_cast<std::size_t>(dims[0] * dims[1] * dims[2]));
         detail::attempt([&](pith_error *err) {
-            return pith_image_process(pixels.data(), get(), &image.get(), err);
+            return pith_image_process(pixels.data(), get(), &image.get(), &call, err);
         });
         return pixels;
     }
@@ -1122,14 +1129,16 @@ class Model {
             ports.push_back(pith_model_output(get(), i));
         return ports;
     }
-    std::string describe(pith_description form) const {
+    std::string describe(pith_description form,
+                         const pith_call &call = options<pith_call>()) const {
         return detail::collect([&](const pith_writer *writer, pith_error *err) {
-            return pith_model_describe(get(), form, writer, err);
+            return pith_model_describe(get(), form, &call, writer, err);
         });
     }
-    void describe(pith_description form, Writer &to) const {
+    void describe(pith_description form, Writer &to,
+                  const pith_call &call = options<pith_call>()) const {
         detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
-            return pith_model_describe(get(), form, writer, err);
+            return pith_model_describe(get(), form, &call, writer, err);
         });
     }
     std::size_t bytes(std::size_t *peak = nullptr) const noexcept {
@@ -1153,9 +1162,9 @@ class Model {
     /* ---- files ---- */
 
     /* The compiled form of the model: the bytes of a .pith file. */
-    void save(Writer &to) const {
+    void save(Writer &to, const pith_call &call = options<pith_call>()) const {
         detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
-            return pith_model_save(get(), writer, err);
+            return pith_model_save(get(), &call, writer, err);
         });
     }
     std::string save() const {
@@ -1165,11 +1174,12 @@ class Model {
         return bytes;
     }
     /* The same of several routes of one Router model; the first is the file's default. */
-    static void save_routes(const std::vector<const Model *> &models, Writer &to) {
+    static void save_routes(const std::vector<const Model *> &models, Writer &to,
+                            const pith_call &call = options<pith_call>()) {
         std::vector<const pith_model *> all;
         for (const Model *model : models) all.push_back(model->get());
         detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
-            return pith_model_save_routes(all.data(), all.size(), writer, err);
+            return pith_model_save_routes(all.data(), all.size(), &call, writer, err);
         });
     }
     static std::string save_routes(const std::vector<const Model *> &models) {
@@ -1343,10 +1353,10 @@ class SessionPool {
     }
     pith_session_pool *get() const noexcept { return handle_.get(); }
     /* Waits so many milliseconds for one: 0 does not wait, -1 waits for ever. */
-    Session borrow(std::int64_t timeout_ms = -1) {
+    Session borrow(std::int64_t timeout_ms = -1, const pith_call &call = options<pith_call>()) {
         pith_session *session = nullptr;
         detail::attempt([&](pith_error *err) {
-            return pith_session_pool_borrow(&session, get(), timeout_ms, err);
+            return pith_session_pool_borrow(&session, get(), timeout_ms, &call, err);
         });
         return Session(session, get(), outputs_);
     }
@@ -1360,11 +1370,12 @@ class SessionPool {
 /* ---- texts of many callers ---- */
 
 /* Runs texts of any number of callers together (pith/queue.h). Any number of threads may use it. It
- * must end before its model; what waits then is cancelled. */
+ * may outlive its model. What waits when it ends is cancelled. */
 class Queue {
   public:
-    /* Is called once for each request, on a thread of the queue. It must not throw, nor end or
-     * drain the queue. The response is valid during the call. */
+    /* Is called once for each request, on a thread of the queue. It must not throw. It may end the
+     * queue, which then returns at once, and cannot drain it. The response is valid during the
+     * call. */
     using Done = std::function<void(const pith_response &response)>;
 
     explicit Queue(const Model &model,
@@ -1669,6 +1680,24 @@ class Bm25 {
 inline void register_op(const pith_operator &op) {
     detail::attempt([&](pith_error *err) { return pith_register_op(&op, err); });
 }
+
+/* Operators of single models: o.operators = set.get(), of pith_open_options or
+ * pith_source_options. What the descriptors point to must stay valid as long as models that were
+ * opened with the set; the descriptors and the set itself need not. */
+class OperatorSet {
+  public:
+    explicit OperatorSet(const std::vector<const pith_operator *> &operators) {
+        pith_operator_set *set = nullptr;
+        detail::attempt([&](pith_error *err) {
+            return pith_operator_set_create(&set, operators.data(), operators.size(), nullptr, err);
+        });
+        handle_.reset(set);
+    }
+    const pith_operator_set *get() const noexcept { return handle_.get(); }
+
+  private:
+    detail::Handle<pith_operator_set, pith_operator_set_destroy> handle_;
+};
 
 /* The attributes of a node, for the functions of an operator. Lists are those of the model, not
  * copies. */

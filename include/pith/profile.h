@@ -42,9 +42,10 @@ PITH_API void pith_profile_tell(pith_profile *profile,
                                 void (*told)(void *user, const pith_phase *phase), void *user,
                                 int32_t only);
 /* Writes the record in the Chrome trace format (JSON), which ui.perfetto.dev opens; docs/cli.md
- * lists the keys. No call that was given the profile may be running. */
-PITH_API pith_status pith_profile_write(const pith_profile *profile, const pith_writer *writer,
-                                        pith_error *err);
+ * lists the keys. No call that was given the profile may be running. In call, which may be NULL,
+ * the three ways to end it have an effect. */
+PITH_API pith_status pith_profile_write(const pith_profile *profile, const pith_call *call,
+                                        const pith_writer *writer, pith_error *err);
 
 #ifdef __cplusplus
 }

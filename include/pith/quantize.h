@@ -23,10 +23,12 @@ typedef enum pith_vector_type {
                                byte, and the bits behind the last component are 0 */
 } pith_vector_type;
 
+/* In the call context, the three ways to end a call have an effect; the rows before it are then
+ * written. */
 typedef struct pith_quantize_options {
     pith_call call;
     int32_t type;        /* a pith_vector_type */
-    const float *ranges; /* for INT8 and UINT8: [2, dim], the smallest and then the largest value of
+    const float *ranges; /* [2, dim] for INT8 and UINT8: the smallest and then the largest value of
                             each component, as pith_quantize_ranges makes them; finite, and no
                             minimum above its maximum. NULL: -1 and 1, which components of vectors
                             of length 1 never leave. */
@@ -38,18 +40,19 @@ typedef struct pith_quantize_options {
  * type or the bytes are more than size_t holds. Thread-safe. */
 PITH_API size_t pith_quantize_row_bytes(int32_t type, size_t dim);
 
-/* Writes count vectors, float[count][dim] row-major, to rows: count rows of pith_quantize_row_bytes
- * each, without gaps, owned by the caller and aligned as their elements are. rows and vectors must
- * not overlap. A component that is not a number gives PITH_ERR_ARGUMENT for INT8 and UINT8, and the
+/* Writes vectors[count][dim], row-major, to rows[count][pith_quantize_row_bytes(type, dim)]: bytes
+ * without gaps, owned by the caller and aligned as their elements are. rows and vectors must not
+ * overlap. A component that is not a number gives PITH_ERR_ARGUMENT for INT8 and UINT8, and the
  * message names it; the rows before it are then written. Thread-safe. */
 PITH_API pith_status pith_quantize_vectors(void *rows, const float *vectors, size_t count,
                                            size_t dim, const pith_quantize_options *options,
                                            pith_error *err);
 
-/* Writes the smallest and the largest value of each component of count vectors to ranges,
- * float[2][dim]. count must not be 0, and all values must be finite. Thread-safe. */
+/* Writes the smallest and the largest value of each component of vectors[count][dim] to ranges,
+ * float[2][dim]. count must not be 0, and all values must be finite. In call, which may be NULL,
+ * the three ways to end it have an effect. Thread-safe. */
 PITH_API pith_status pith_quantize_ranges(float *ranges, const float *vectors, size_t count,
-                                          size_t dim, pith_error *err);
+                                          size_t dim, const pith_call *call, pith_error *err);
 
 #ifdef __cplusplus
 }

@@ -30,9 +30,9 @@ typedef struct pith_runtime_options {
                                 package onnxruntime; NULL: none */
     int32_t ort_optimization; /* 0: ONNX Runtime's default (all); 1: none, 2: basic, 3: extended, 4:
                                  all */
-    int32_t ort_threads;      /* threads of the session that opening makes; 0: all CPUs the process
-                                 may use. A run that asks for another number makes a session of its
-                                 own, which the model keeps. */
+    int32_t ort_threads;      /* threads of the session that opening makes, at most 512; 0: all CPUs
+                                 the process may use. A run that asks for another number makes a
+                                 session of its own, which the model keeps. */
     const char *const *providers; /* [provider_count] execution providers in the order of
                                      preference, each with its settings: "cuda",
                                      "cuda:device_id=0,gpu_mem_limit=1000000000", "cpu". One that

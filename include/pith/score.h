@@ -55,7 +55,7 @@ PITH_API pith_status pith_classify(float *scores, const pith_model *model, const
                                    const pith_str *pairs, size_t count,
                                    const pith_score_options *options, pith_error *err);
 
-/* Writes one score per document: float[count], owned by the caller, in the order of the documents.
+/* Writes one score per document to scores[count], owned by the caller, in their order.
  * A higher score means that the document answers the query better. The model is a cross-encoder
  * with one label, or a causal language model that answers with a word (docs/tasks.md says which are
  * known). With PITH_ACTIVATION_MODEL, scores are what sentence-transformers' CrossEncoder gives:

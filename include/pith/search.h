@@ -52,6 +52,7 @@ typedef enum pith_first_pass {
                                   differ little, as text embeddings are. */
 } pith_first_pass;
 
+/* Any number of threads may search it at once; pith_search_index_add and _remove need it alone. */
 typedef struct pith_search_index pith_search_index;
 
 /* In the call context, threads, the three ways to end a call, while a copy is made for the first
@@ -68,18 +69,19 @@ typedef struct pith_search_index_options {
     int32_t first_pass; /* a pith_first_pass; only for rows of f32 and f16, and not with
                            PITH_METRIC_MAXSIM */
     size_t row_bytes;   /* bytes from one row to the next; 0: rows follow each other without gaps */
-    const int64_t *offsets; /* for PITH_METRIC_MAXSIM: document i has the rows from
-                               offsets[i] up to, without, offsets[i + 1]. The first offset
-                               is 0, the last one is the number of rows. Not copied. */
+    const int64_t *offsets; /* [documents + 1] for PITH_METRIC_MAXSIM: document i has the rows from
+                               offsets[i] up to, without, offsets[i + 1]. The first offset is 0, the
+                               last one is the number of rows. Not copied. */
     size_t documents;       /* number of documents; there is one offset more */
 } pith_search_index_options;
 
 #define PITH_SEARCH_INDEX_OPTIONS_INIT PITH_OPTIONS_INIT(pith_search_index_options)
 
-/* Makes an index of count rows of dim components each. count may be 0; dim is 1 to 2147483647, and
- * at most 131072 with a first pass of int8. rows must be aligned as its elements are, and must stay
- * as it is until the index is destroyed. The caller owns *index, which does not change any more, so
- * any number of threads may search it at once. *index is unchanged after an error. */
+/* Makes an index of rows[count][row_bytes], of dim components each. count may be 0; dim is 1 to
+ * 2147483647, and at most 131072 with a first pass of int8. rows must be aligned as its elements
+ * are, and must stay as it is until the index is destroyed. The caller owns *index, which does not
+ * change any more, so any number of threads may search it at once. *index is unchanged after an
+ * error. */
 PITH_API pith_status pith_search_index_create(pith_search_index **index, const void *rows,
                                               size_t count, size_t dim,
                                               const pith_search_index_options *options,
@@ -105,9 +107,9 @@ typedef struct pith_search_options {
     int32_t rescore;             /* the first pass picks this many times as many candidates as hits
                                     are asked for; 0: 4 */
     int32_t exact;               /* 1: leave out the first pass */
-    const size_t *query_offsets; /* for PITH_METRIC_MAXSIM: query i has the rows from
-                                    query_offsets[i] up to, without, query_offsets[i + 1], count + 1
-                                    numbers; NULL: each query is one row */
+    const size_t *query_offsets; /* [count + 1] for PITH_METRIC_MAXSIM: query i has the rows from
+                                    query_offsets[i] up to, without, query_offsets[i + 1]; NULL:
+                                    each query is one row */
 } pith_search_options;
 
 #define PITH_SEARCH_OPTIONS_INIT PITH_OPTIONS_INIT(pith_search_options)
@@ -155,8 +157,8 @@ PITH_API pith_status pith_search_index_build(pith_search_index **index,
                                              const pith_search_index_options *options,
                                              pith_error *err);
 
-/* Adds count rows, which it copies, to an index that pith_search_index_build made or that was
- * opened. They lie as row_bytes of the index's options says, and need no alignment. ids:
+/* Adds rows[count][row_bytes], which it copies, to an index that pith_search_index_build made or
+ * that was opened. They lie as row_bytes of the index's options says, and need no alignment. ids:
  * int64_t[count] as in pith_row_source, or NULL. An id that is there already gets the new row, and
  * so does one that comes twice, the last time. The first change of an index that was opened reads
  * all of its rows into memory and lets go of the file.
@@ -198,8 +200,8 @@ PITH_API pith_status pith_search_index_save(const pith_search_index *index, cons
 PITH_API pith_status pith_search_index_open(pith_search_index **index, const char *path, size_t dim,
                                             const pith_search_index_options *options,
                                             pith_error *err);
-/* The same of a file in memory, which must be aligned to 8 bytes and stay as it is until the index
- * is destroyed or changed. */
+/* The same of data, a file in memory, which must be aligned to 8 bytes and stay as it is until the
+ * index is destroyed or changed. */
 PITH_API pith_status pith_search_index_open_memory(pith_search_index **index, const void *data,
                                                    size_t size, size_t dim,
                                                    const pith_search_index_options *options,

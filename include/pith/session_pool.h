@@ -35,10 +35,12 @@ PITH_API void pith_session_pool_destroy(pith_session_pool *pool);
 
 /* Borrows a session: the one that was returned last, else a new one. If the most are borrowed
  * already, it waits for timeout_ms milliseconds: 0 does not wait at all, -1 waits for ever. Threads
- * that wait are served in their order. Errors: PITH_ERR_BUSY if none was returned in that time;
- * those of pith_session_create. */
+ * that wait are served in their order. Return *session with pith_session_pool_return. In call,
+ * which may be NULL, the three ways to end it have an effect. Errors: PITH_ERR_BUSY if none was
+ * returned in that time; those of pith_session_create. */
 PITH_API pith_status pith_session_pool_borrow(pith_session **session, pith_session_pool *pool,
-                                              int64_t timeout_ms, pith_error *err);
+                                              int64_t timeout_ms, const pith_call *call,
+                                              pith_error *err);
 /* Returns a session that was borrowed from this pool. Its bindings end, and results of its runs are
  * no longer valid. NULL is allowed. */
 PITH_API void pith_session_pool_return(pith_session_pool *pool, pith_session *session);

@@ -43,6 +43,10 @@ typedef struct pith_source_options {
     const char *route;      /* as in pith_open_options; copied */
     size_t memory_limit;    /* bytes that the source may hold, and that each call on it may hold;
                                0: no limit. Without mapped files */
+    const struct pith_operator_set *operators; /* operators that all calls on the source know
+                                    (pith/op.h), models opened from it included unless they are
+                                    given others; the source holds a reference to the set. NULL:
+                                    none */
 } pith_source_options;
 
 #define PITH_SOURCE_OPTIONS_INIT PITH_OPTIONS_INIT(pith_source_options)
@@ -54,9 +58,9 @@ typedef struct pith_source_options {
  * Thread-safe. */
 PITH_API pith_status pith_source_open(pith_source **source, const char *path,
                                       const pith_source_options *options, pith_error *err);
-/* The bytes of an .onnx, .gguf or .pith file, which must stay valid and unchanged until the source
- * and all models opened from it are closed. options->model_file must be NULL, and flags have no
- * effect. Thread-safe. */
+/* The same of data, the bytes of an .onnx, .gguf or .pith file, which must stay valid and unchanged
+ * until the source and all models opened from it are closed. options->model_file must be NULL, and
+ * flags have no effect. Thread-safe. */
 PITH_API pith_status pith_source_open_memory(pith_source **source, const void *data, size_t size,
                                              const pith_source_options *options, pith_error *err);
 /* NULL is allowed. No call on the source may be running. Models that were opened from the source

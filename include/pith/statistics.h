@@ -53,9 +53,11 @@ typedef struct pith_statistics {
     /* devices */
     uint64_t device_choices; /* devices that were tried, once for each program of the model: that of
                                 the graph, that of packed texts, … */
-    uint64_t device_successes; /* runs that ended on the devices they were placed on */
-    uint64_t device_fallbacks; /* times work continued on other devices: a device was not there,
+    uint64_t device_successes;     /* runs that ended on the devices they were placed on */
+    uint64_t device_fallbacks;     /* times work continued on other devices: a device was not there,
                                   or failed */
+    uint64_t device_copies;        /* copies between the host's memory and that of a device */
+    uint64_t device_copies_beside; /* of these, copies that ran next to other steps */
     /* time */
     uint64_t tokenize_ns;
     uint64_t plan_ns;

@@ -22,6 +22,7 @@ extern "C" {
 
 /* ---- databases ---- */
 
+/* Any number of threads may use it at once. */
 typedef struct pith_database pith_database;
 
 /* What turns texts into vectors. embed fills vectors, float[count][dim], and returns PITH_OK, or
@@ -106,9 +107,10 @@ PITH_API pith_status pith_relational_create(pith_relational **model, const pith_
 PITH_API pith_status pith_relational_load(pith_relational **model, const pith_database *database,
                                           const void *bytes, size_t size, const pith_call *call,
                                           pith_error *err);
-/* A model of a task of each of several databases, which all must stay open: tasks[count]. They are
- * learned in turns. Their texts must have the same embedder, and their answers be of the same kind.
- * All else that a model does is about the first. */
+/* As pith_relational_create and pith_relational_load, of a task of each of several databases, which
+ * all must stay open: tasks[count]. The tasks are learned in turns. Their texts must have the same
+ * embedder, and their answers be of the same kind. All else that a model does is about the first.
+  */
 PITH_API pith_status pith_relational_create_over(pith_relational **model,
                                                  const pith_database *const *databases,
                                                  const char *const *tasks, size_t count,
@@ -121,16 +123,17 @@ PITH_API pith_status pith_relational_load_over(pith_relational **model,
 /* Gives a model the parameters that pith_relational_save wrote, of a model of any database that has
  * the same shape, embedder and kind of answer. Its training is still to begin. */
 PITH_API pith_status pith_relational_start_from(pith_relational *model, const void *bytes,
-                                                size_t size, pith_error *err);
+                                                size_t size, const pith_call *call,
+                                                pith_error *err);
 /* The configuration of a model that pith_relational_save wrote: it belongs to bytes. data is NULL
  * for the defaults. */
 PITH_API pith_status pith_relational_config(pith_str *config, const void *bytes, size_t size,
-                                            pith_error *err);
+                                            const pith_call *call, pith_error *err);
 /* Hands the model, and the state of its training, to the writer. Training that continues from it
  * has the same bits as training that was never interrupted. Once all steps are done the file holds
  * the parameters alone. */
-PITH_API pith_status pith_relational_save(const pith_relational *model, const pith_writer *writer,
-                                          pith_error *err);
+PITH_API pith_status pith_relational_save(const pith_relational *model, const pith_call *call,
+                                          const pith_writer *writer, pith_error *err);
 /* NULL is allowed. */
 PITH_API void pith_relational_destroy(pith_relational *model);
 
@@ -144,8 +147,8 @@ typedef enum pith_relational_target {
 
 /* Hands what a model keeps of its database to the writer: a database file without rows. With it the
  * model can be opened over a later database, whose rows were not there at training. */
-PITH_API pith_status pith_relational_keep(const pith_relational *model, const pith_writer *writer,
-                                          pith_error *err);
+PITH_API pith_status pith_relational_keep(const pith_relational *model, const pith_call *call,
+                                          const pith_writer *writer, pith_error *err);
 /* Gives a database the statistics of its columns, the split and the classes that a model keeps, so
  * that pith_relational_load opens the model over it. The database must have the schema and the
  * embedder of the model's (PITH_ERR_ARGUMENT names the first difference), and is for models of that
@@ -206,7 +209,7 @@ PITH_API pith_status pith_relational_evaluate(pith_relational_metrics *metrics,
  * class. */
 PITH_API pith_status pith_relational_part(uint32_t *rows, double *labels, size_t *count,
                                           const pith_relational *model, int32_t split,
-                                          pith_error *err);
+                                          const pith_call *call, pith_error *err);
 /* How much the model's loss rises where the cells of a column, or of a whole table, are hidden from
  * every context, on up to so many rows of a part. each is called for every column and table, the
  * largest rise first; of a table the column's data is NULL. Names belong to the database. The loss
@@ -221,7 +224,7 @@ PITH_API pith_status pith_relational_importance(pith_relational *model, int32_t 
 /* What a model has to beat: predictors that learn the model's task from the same rows and see what
  * it may see. Returns the name of a baseline, or NULL beyond the last: 0 is the constant, 1 the
  * mean of earlier labels that share a parent, 2 to 4 are boosted trees over the row, with its
- * parents, with aggregates of the children of both. */
+ * parents, with aggregates of the children of both. Valid as long as the process. */
 PITH_API const char *pith_baseline_name(int32_t baseline);
 /* Trains a baseline for the model's task and measures it on a part of the rows. metrics are as in
  * pith_relational_evaluate. Progress reports "features" that are computed, and "trees" that are
@@ -238,7 +241,8 @@ PITH_API pith_status pith_relational_answer_by(pith_relational *model, int32_t b
 /* Hands the baseline that answers to the writer, and lets a saved one answer: of the same task and
  * the same database, or of one that follows it. bytes are copied. */
 PITH_API pith_status pith_relational_save_baseline(const pith_relational *model,
-                                                   const pith_writer *writer, pith_error *err);
+                                                   const pith_call *call, const pith_writer *writer,
+                                                   pith_error *err);
 PITH_API pith_status pith_relational_load_baseline(pith_relational *model, const void *bytes,
                                                    size_t size, const pith_call *call,
                                                    pith_error *err);
@@ -246,7 +250,7 @@ PITH_API pith_status pith_relational_load_baseline(pith_relational *model, const
 /* Sets *row to the row of the task's table that has this primary key; several columns are joined
  * with U+001F. Without a primary key it is the row's number, from 0. */
 PITH_API pith_status pith_relational_find_row(uint32_t *row, const pith_relational *model,
-                                              pith_str key, pith_error *err);
+                                              pith_str key, const pith_call *call, pith_error *err);
 /* The name of a class, which belongs to the database; data is NULL beyond the last, and where the
  * target is no class. */
 PITH_API pith_str pith_relational_class(const pith_relational *model, int32_t index);
@@ -260,12 +264,12 @@ PITH_API pith_status pith_relational_predict(float *answers, pith_relational *mo
 
 /* Hands the network to the writer as an ONNX file, which other engines run; docs/relational.md
  * lists its inputs. Its output is what pith_relational_predict gives. */
-PITH_API pith_status pith_relational_export(const pith_relational *model, const pith_writer *writer,
-                                            pith_error *err);
+PITH_API pith_status pith_relational_export(const pith_relational *model, const pith_call *call,
+                                            const pith_writer *writer, pith_error *err);
 /* Hands each input of that network for 1 to 255 rows, which together have at most 16384 cells.
  * Values are gone after the call. */
 PITH_API pith_status pith_relational_inputs(pith_relational *model, const uint32_t *rows,
-                                            size_t count,
+                                            size_t count, const pith_call *call,
                                             void (*each)(void *user, const char *name,
                                                          const pith_tensor *value),
                                             void *user, pith_error *err);

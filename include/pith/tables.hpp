@@ -133,35 +133,36 @@ class Relational {
         return model;
     }
     /* Takes the parameters that save() of another model returned. */
-    void start_from(std::string_view bytes) {
+    void start_from(std::string_view bytes, const pith_call &call = options<pith_call>()) {
         detail::attempt([&](pith_error *err) {
-            return pith_relational_start_from(get(), bytes.data(), bytes.size(), err);
+            return pith_relational_start_from(get(), bytes.data(), bytes.size(), &call, err);
         });
     }
     /* The configuration of a saved model; empty: the defaults. */
-    static std::string config(std::string_view bytes) {
+    static std::string config(std::string_view bytes,
+                              const pith_call &call = options<pith_call>()) {
         pith_str text{ nullptr, 0 };
         detail::attempt([&](pith_error *err) {
-            return pith_relational_config(&text, bytes.data(), bytes.size(), err);
+            return pith_relational_config(&text, bytes.data(), bytes.size(), &call, err);
         });
         return text.data ? std::string(text.data, text.size) : std::string();
     }
     pith_relational *get() const noexcept { return handle_.get(); }
-    void save(Writer &to) const {
+    void save(Writer &to, const pith_call &call = options<pith_call>()) const {
         detail::write_to(to, [&](const pith_writer *writer, pith_error *err) {
-            return pith_relational_save(get(), writer, err);
+            return pith_relational_save(get(), &call, writer, err);
         });
     }
-    std::string save() const {
+    std::string save(const pith_call &call = options<pith_call>()) const {
         return detail::collect([&](const pith_writer *writer, pith_error *err) {
-            return pith_relational_save(get(), writer, err);
+            return pith_relational_save(get(), &call, writer, err);
         });
     }
     /* What the model keeps of its database, as the bytes of a database file: a later database
      * follows it. */
-    std::string keep() const {
+    std::string keep(const pith_call &call = options<pith_call>()) const {
         return detail::collect([&](const pith_writer *writer, pith_error *err) {
-            return pith_relational_keep(get(), writer, err);
+            return pith_relational_keep(get(), &call, writer, err);
         });
     }
     pith_relational_state state() const {
@@ -189,18 +190,19 @@ class Relational {
         std::vector<std::uint32_t> rows;
         std::vector<double> labels;
     };
-    Part part(std::int32_t split = PITH_SPLIT_OF_TEST) const {
+    Part part(std::int32_t split = PITH_SPLIT_OF_TEST,
+              const pith_call &call = options<pith_call>()) const {
         Part all;
         std::size_t count = 0;
         detail::attempt([&](pith_error *err) {
-            return pith_relational_part(nullptr, nullptr, &count, get(), split, err);
+            return pith_relational_part(nullptr, nullptr, &count, get(), split, &call, err);
         });
         all.rows.resize(count);
         all.labels.resize(count);
         if (count)
             detail::attempt([&](pith_error *err) {
                 return pith_relational_part(all.rows.data(), all.labels.data(), &count, get(),
-                                            split, err);
+                                            split, &call, err);
             });
         return all;
     }
@@ -249,9 +251,9 @@ class Relational {
             return pith_relational_answer_by(get(), baseline, &call, err);
         });
     }
-    std::string save_baseline() const {
+    std::string save_baseline(const pith_call &call = options<pith_call>()) const {
         return detail::collect([&](const pith_writer *writer, pith_error *err) {
-            return pith_relational_save_baseline(get(), writer, err);
+            return pith_relational_save_baseline(get(), &call, writer, err);
         });
     }
     void load_baseline(std::string_view bytes, const pith_call &call = options<pith_call>()) {
@@ -260,26 +262,30 @@ class Relational {
         });
     }
     /* The network as the bytes of an ONNX file. */
-    std::string export_onnx() const {
+    std::string export_onnx(const pith_call &call = options<pith_call>()) const {
         return detail::collect([&](const pith_writer *writer, pith_error *err) {
-            return pith_relational_export(get(), writer, err);
+            return pith_relational_export(get(), &call, writer, err);
         });
     }
     /* Its inputs for some rows; each is called with name and value, which is gone afterwards. */
-    template <typename Each> void inputs(const std::vector<std::uint32_t> &rows, Each each) {
+    template <typename Each>
+    void inputs(const std::vector<std::uint32_t> &rows, Each each,
+                const pith_call &call = options<pith_call>()) {
         detail::attempt([&](pith_error *err) {
             return pith_relational_inputs(
-                get(), rows.data(), rows.size(),
+                get(), rows.data(), rows.size(), &call,
                 [](void *user, const char *name, const pith_tensor *value) {
                     (*static_cast<Each *>(user))(name, *value);
                 },
                 &each, err);
         });
     }
-    std::uint32_t find_row(std::string_view key) const {
+    std::uint32_t find_row(std::string_view key,
+                           const pith_call &call = options<pith_call>()) const {
         std::uint32_t row = 0;
         detail::attempt([&](pith_error *err) {
-            return pith_relational_find_row(&row, get(), pith_str{ key.data(), key.size() }, err);
+            return pith_relational_find_row(&row, get(), pith_str{ key.data(), key.size() }, &call,
+                                            err);
         });
         return row;
     }

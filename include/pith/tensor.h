@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* Returns NumPy's name of a pith_dtype, such as "float32"; "string", "sequence" or "none" for what
- * NumPy lacks; "unknown" for any other number. */
+ * NumPy lacks; "unknown" for any other number. Valid as long as the process. */
 PITH_API const char *pith_element_name(int32_t dtype);
 /* Returns the pith_dtype whose pith_element_name this is, or PITH_UNDEFINED. */
 PITH_API int32_t pith_element_dtype(const char *name);
@@ -30,9 +30,9 @@ PITH_API pith_status pith_shape_bytes(size_t *bytes, int32_t dtype, const int64_
 /* Writes a shape such as "[2, 3, 384]" to text[size], with "?" for -1, and returns text. size is at
  * least 1. A shape that does not fit is cut and ends in "…". */
 PITH_API const char *pith_shape_format(char *text, size_t size, const int64_t *dims, int32_t rank);
-/* Parses a shape such as "1x3x480x640"; "" is a scalar. dims is int64_t[PITH_MAX_RANK]; those
- * beyond the rank are set to 0. Error: PITH_ERR_ARGUMENT if text is not of this form, has too many
- * sizes, or one of 2^31 or more. */
+/* Parses a shape such as "1x3x480x640"; "" is a scalar. Sets *rank, and dims[PITH_MAX_RANK], of
+ * which those beyond the rank are 0. Error: PITH_ERR_ARGUMENT if text is not of this form, has too
+ * many sizes, or one of 2^31 or more. */
 PITH_API pith_status pith_shape_parse(int64_t *dims, int32_t *rank, const char *text,
                                       pith_error *err);
 
@@ -41,7 +41,8 @@ PITH_API pith_status pith_shape_parse(int64_t *dims, int32_t *rank, const char *
  * zero from floats to integers, to nearest even between floats, and the largest number for an 8-bit
  * or 4-bit float that would overflow. elements and the tensor do not overlap. The tensor's data may
  * lie at any address. Packed elements are written from the low bits of the first byte on. Error:
- * PITH_ERR_ARGUMENT if the tensor has fewer elements, or one of the types is no real number. */
+ * PITH_ERR_ARGUMENT if the tensor has fewer elements, lies in the memory of a device, or if one of
+ * the types is no real number. */
 PITH_API pith_status pith_tensor_convert(void *elements, int32_t dtype, const pith_tensor *tensor,
                                          size_t first, size_t count, pith_error *err);
 

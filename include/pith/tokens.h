@@ -10,14 +10,14 @@
 extern "C" {
 #endif
 
+/* Does not change once it is open; any number of threads may use it at once. */
 typedef struct pith_tokenizer pith_tokenizer;
 
 /* Opens a tokenizer without its model. path is a directory with tokenizer files, a tokenizer file
  * such as tokenizer.json, a compiled model, or the name of a model in the model cache. The
  * tokenizer of a directory or a compiled model does what its model does: one that is a table of
  * vectors gets no special tokens, and Model2Vec's no unknown ones, unless a call asks for
- * pith_tokenize_options.raw. The caller owns *tokenizer. It does not change once it is open, so any
- * number of threads may use it at once. */
+ * pith_tokenize_options.raw. The caller owns *tokenizer. Thread-safe. */
 PITH_API pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path,
                                          const pith_open_options *options, pith_error *err);
 /* Frees a tokenizer from pith_tokenizer_open; NULL is allowed. No call on it may be running. */
@@ -101,15 +101,17 @@ PITH_API pith_str pith_token_text(const pith_tokenizer *tokenizer, int32_t id);
 
 /* Turns count ids back into a text of *size bytes, which a NUL byte follows. Free *text with
  * pith_text_free. If skip_specials is 1, special tokens are left out. An id that is not in the
- * vocabulary gives PITH_ERR_ARGUMENT, and the message names it. */
+ * vocabulary gives PITH_ERR_ARGUMENT, and the message names it. In call, which may be NULL, the
+ * three ways to end it have an effect. */
 PITH_API pith_status pith_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer,
                                      const int32_t *ids, size_t count, int32_t skip_specials,
-                                     pith_error *err);
-/* Frees a text from pith_detokenize of the same tokenizer; NULL is allowed. */
+                                     const pith_call *call, pith_error *err);
+/* Frees *text of pith_detokenize of the same tokenizer; NULL is allowed. */
 PITH_API void pith_text_free(const pith_tokenizer *tokenizer, char *text);
 
 /* Turns ids into text one at a time, for models that generate. Text is held back until it ends with
- * a whole character. The tokenizer must stay open while the stream exists. */
+ * a whole character. The tokenizer must stay open while the stream exists. One thread at a time may
+ * use a stream. */
 typedef struct pith_text_stream pith_text_stream;
 
 /* Makes a stream, which the caller owns. If skip_specials is 1, special tokens are left out. */

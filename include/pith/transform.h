@@ -45,7 +45,9 @@ typedef enum pith_calibration {
                                          without */
 } pith_calibration;
 
-/* In the context, progress reports the "steps" of opening, and profile records its phases. */
+/* In the context, progress reports the "steps" of opening, the "texts" that run for compensation
+ * (GPTQ), the "weights" that are rounded, which both come in turns, and the "bytes" that are
+ * written; profile records the phases of opening. */
 typedef struct pith_quantize_model_options {
     pith_call call;
     int32_t scheme;       /* a pith_quantize_scheme */
@@ -126,7 +128,8 @@ PITH_API pith_status pith_source_quantize(const pith_source *source,
 
 /* ---- fewer and faster operators ---- */
 
-/* In the context, progress reports the "steps" of opening, and profile records its phases. */
+/* In the context, progress reports the "steps" of opening and the "bytes" that are written, and
+ * profile records the phases of opening. */
 typedef struct pith_optimize_options {
     pith_call call;
     int32_t level;    /* 0: 3. 1: constants folded, equal nodes and constants shared, what nothing
@@ -149,8 +152,8 @@ typedef struct pith_optimize_options {
     size_t input_count;
     const char *const *outputs; /* [output_count] names of values; NULL: the model's outputs */
     size_t output_count;
-    const char *const *input_shapes; /* as in pith_open_options: inputs have these shapes in the
-                                        file */
+    const char *const *input_shapes; /* [input_shape_count] as in pith_open_options: inputs have
+                                        these shapes in the file */
     size_t input_shape_count;
     int32_t free_shapes;   /* 1: sizes that the file fixes for its inputs become symbols */
     const char *data_name; /* as in pith_export_options */

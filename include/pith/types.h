@@ -19,7 +19,7 @@ extern "C" {
 #define PITH_VERSION_MINOR 2
 #define PITH_VERSION_PATCH 0
 
-/* Returns the version, such as "0.2.0". */
+/* Returns the version, such as "0.2.0". Valid as long as the process. Thread-safe. */
 PITH_API const char *pith_version(void);
 
 /* ---- status and errors ---- */
@@ -156,13 +156,20 @@ typedef struct pith_str {
 PITH_API size_t pith_text_valid(pith_str text);
 
 /* A dense row-major array. 4-bit and 2-bit elements are packed, the first one in the low bits of a
- * byte. For PITH_STRING, data is pith_str[]. */
+ * byte. For PITH_STRING, data is pith_str[]. A plain value: it never grows. Set what you do not use
+ * to zeros: tensors of runs may lie in the memory of a device, all others lie in the host's. */
 typedef struct pith_tensor {
     void *data;
     size_t bytes;                /* size of data */
     int32_t dtype;               /* a pith_dtype */
     int32_t rank;                /* 0 for a scalar */
     int64_t dims[PITH_MAX_RANK]; /* the sizes; only the first rank of them have a meaning */
+    int32_t device; /* 0: data is host memory; n: it is memory of the n-th device, counted from 1,
+                       of the list that the model was opened with (pith_open_options.devices) */
+    void *stream;   /* with a device: its kind's stream (for CUDA a CUstream). An input's data is
+                       ready when the stream gets there; for an output the call may return before,
+                       and data is ready when the stream gets there. NULL: it is ready when the call
+                       begins, or returns */
 } pith_tensor;
 
 #ifdef __cplusplus

@@ -30,9 +30,8 @@ pith_status pith_image_resize(pith_image *resized, const pith_image *image,
 }
 
 pith_status pith_image_center_crop(pith_image *cropped, const pith_image *image, int32_t width,
-                                   int32_t height, const pith_allocator *allocator,
-                                   pith_error *err) {
-    PITH_ENTRY(pith__pictures_center_crop(cropped, image, width, height, allocator, err));
+                                   int32_t height, const pith_call *call, pith_error *err) {
+    PITH_ENTRY(pith__pictures_center_crop(cropped, image, width, height, call, err));
 }
 
 pith_status pith_image_processor_open(pith_image_processor **processor, const char *path,
@@ -50,8 +49,8 @@ pith_status pith_image_processor_shape(int64_t dims[3], const pith_image_process
 }
 
 pith_status pith_image_process(float *pixel_values, const pith_image_processor *processor,
-                               const pith_image *image, pith_error *err) {
-    PITH_ENTRY(pith__processor_run(pixel_values, processor, image, NULL, err));
+                               const pith_image *image, const pith_call *call, pith_error *err) {
+    PITH_ENTRY(pith__processor_process(pixel_values, processor, image, call, err));
 }
 
 pith_status pith_embed_images_dim(size_t *dim, const pith_model *model,

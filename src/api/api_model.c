@@ -28,13 +28,15 @@ void pith_model_trim(const pith_model *model) {
     pith__account_trim(&model->account.allocator);
 }
 
-pith_status pith_model_save(const pith_model *model, const pith_writer *writer, pith_error *err) {
-    PITH_ENTRY(pith__model_write(&model, 1, writer, err));
+pith_status pith_model_save(const pith_model *model, const pith_call *call,
+                            const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(pith__model_write(&model, 1, call, writer, err));
 }
 
 pith_status pith_model_save_routes(const pith_model *const *models, size_t count,
-                                   const pith_writer *writer, pith_error *err) {
-    PITH_ENTRY(pith__model_write(models, count, writer, err));
+                                   const pith_call *call, const pith_writer *writer,
+                                   pith_error *err) {
+    PITH_ENTRY(pith__model_write(models, count, call, writer, err));
 }
 
 const char *pith_model_route(const pith_model *model) {
@@ -53,6 +55,6 @@ pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options
 }
 
 pith_status pith_model_describe(const pith_model *model, pith_description form,
-                                const pith_writer *writer, pith_error *err) {
-    PITH_ENTRY(pith__model_describe(model, form, writer, err));
+                                const pith_call *call, const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(pith__model_describe(model, form, call, writer, err));
 }

@@ -9,6 +9,13 @@ pith_status pith_register_op(const pith_operator *op, pith_error *err) {
     return pith__custom_register(op, err);
 }
 
+pith_status pith_operator_set_create(pith_operator_set **set, const pith_operator *const *list,
+                                     size_t count, const pith_call *call, pith_error *err) {
+    return pith__custom_set_create(set, list, count, call, err);
+}
+
+void pith_operator_set_destroy(pith_operator_set *set) { pith__custom_set_release(set); }
+
 int64_t pith_op_int(const pith_op_node *node, const char *name) {
     return pith__custom_int(node, name);
 }

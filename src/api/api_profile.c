@@ -21,7 +21,7 @@ void pith_profile_tell(pith_profile *profile, void (*told)(void *user, const pit
     pith__profiling_tell(profile, told, user, only);
 }
 
-pith_status pith_profile_write(const pith_profile *profile, const pith_writer *writer,
-                               pith_error *err) {
-    PITH_ENTRY(pith__profiling_write(profile, writer, err));
+pith_status pith_profile_write(const pith_profile *profile, const pith_call *call,
+                               const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(pith__profiling_write(profile, call, writer, err));
 }

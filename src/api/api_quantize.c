@@ -12,6 +12,6 @@ pith_status pith_quantize_vectors(void *rows, const float *vectors, size_t count
 }
 
 pith_status pith_quantize_ranges(float *ranges, const float *vectors, size_t count, size_t dim,
-                                 pith_error *err) {
-    PITH_ENTRY(pith__quantize_vectors_ranges(ranges, vectors, count, dim, err));
+                                 const pith_call *call, pith_error *err) {
+    PITH_ENTRY(pith__quantize_vectors_ranges(ranges, vectors, count, dim, call, err));
 }

@@ -46,13 +46,14 @@ pith_status pith_session_bind_output(pith_session *session, const char *name,
 void pith_session_unbind(pith_session *session) { pith__model_unbind_session(session); }
 
 pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name,
-                            const char *path, int32_t kind, pith_error *err) {
-    PITH_ENTRY(pith__value_file_open(file, tensor, name, path, kind, err));
+                            const char *path, int32_t kind, const pith_call *call,
+                            pith_error *err) {
+    PITH_ENTRY(pith__value_file_open(file, tensor, name, path, kind, call, err));
 }
 
 pith_status pith_value_write(const pith_tensor *value, const char *name, int32_t kind,
-                             const pith_writer *writer, pith_error *err) {
-    PITH_ENTRY(pith__onnx_write_value(value, name, kind, writer, err));
+                             const pith_call *call, const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(pith__onnx_write_value(value, name, kind, call, writer, err));
 }
 
 void pith_value_close(pith_value_file *file) { pith__value_file_close(file); }

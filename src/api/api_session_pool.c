@@ -10,8 +10,8 @@ pith_status pith_session_pool_create(pith_session_pool **pool, const pith_model 
 void pith_session_pool_destroy(pith_session_pool *pool) { pith__model_destroy_pool(pool); }
 
 pith_status pith_session_pool_borrow(pith_session **session, pith_session_pool *pool,
-                                     int64_t timeout_ms, pith_error *err) {
-    PITH_ENTRY(pith__model_borrow_session(session, pool, timeout_ms, err));
+                                     int64_t timeout_ms, const pith_call *call, pith_error *err) {
+    PITH_ENTRY(pith__model_borrow_session(session, pool, timeout_ms, call, err));
 }
 
 void pith_session_pool_return(pith_session_pool *pool, pith_session *session) {

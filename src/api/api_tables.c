@@ -48,9 +48,17 @@ pith_status pith_database_follow(pith_database *database, const pith_database *k
     PITH_ENTRY(follow_run(database, kept, call, err));
 }
 
-pith_status pith_relational_keep(const pith_relational *model, const pith_writer *writer,
-                                 pith_error *err) {
-    PITH_ENTRY(pith__trainer_keep(model, writer, err));
+static pith_status keep_run(const pith_relational *model, const pith_call *call,
+                            const pith_writer *writer, pith_error *err) {
+    pith__work_own own;
+    pith__work work;
+    PITH_TRY(pith__work_take(&work, &own, call, err));
+    return pith__trainer_keep(model, writer, work.stop, err);
+}
+
+pith_status pith_relational_keep(const pith_relational *model, const pith_call *call,
+                                 const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(keep_run(model, call, writer, err));
 }
 
 static pith_str relational_text(const char *text) {
@@ -122,19 +130,43 @@ pith_status pith_relational_load_over(pith_relational **model,
     PITH_ENTRY(relational_load_run(model, databases, count, bytes, size, call, err));
 }
 
+static pith_status start_run(pith_relational *model, const void *bytes, size_t size,
+                             const pith_call *call, pith_error *err) {
+    pith__work_own own;
+    pith__work work;
+    PITH_TRY(pith__work_take(&work, &own, call, err));
+    return pith__trainer_start(model, bytes, size, work.stop, err);
+}
+
 pith_status pith_relational_start_from(pith_relational *model, const void *bytes, size_t size,
-                                       pith_error *err) {
-    PITH_ENTRY(pith__trainer_start(model, bytes, size, err));
+                                       const pith_call *call, pith_error *err) {
+    PITH_ENTRY(start_run(model, bytes, size, call, err));
+}
+
+static pith_status config_run(pith_str *config, const void *bytes, size_t size,
+                              const pith_call *call, pith_error *err) {
+    pith__work_own own;
+    pith__work work;
+    PITH_TRY(pith__work_take(&work, &own, call, err));
+    return pith__trainer_config_text(config, bytes, size, work.stop, err);
 }
 
 pith_status pith_relational_config(pith_str *config, const void *bytes, size_t size,
-                                   pith_error *err) {
-    PITH_ENTRY(pith__trainer_config_text(config, bytes, size, err));
+                                   const pith_call *call, pith_error *err) {
+    PITH_ENTRY(config_run(config, bytes, size, call, err));
 }
 
-pith_status pith_relational_save(const pith_relational *model, const pith_writer *writer,
-                                 pith_error *err) {
-    PITH_ENTRY(pith__trainer_save(model, writer, err));
+static pith_status save_run(const pith_relational *model, const pith_call *call,
+                            const pith_writer *writer, pith_error *err) {
+    pith__work_own own;
+    pith__work work;
+    PITH_TRY(pith__work_take(&work, &own, call, err));
+    return pith__trainer_save(model, writer, work.stop, err);
+}
+
+pith_status pith_relational_save(const pith_relational *model, const pith_call *call,
+                                 const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(save_run(model, call, writer, err));
 }
 
 void pith_relational_destroy(pith_relational *model) { pith__trainer_free(model); }
@@ -170,9 +202,19 @@ pith_status pith_relational_train(double *loss, pith_relational *model, int64_t 
     PITH_ENTRY(train_run(loss, model, steps, call, err));
 }
 
+static pith_status part_run(uint32_t *rows, double *labels, size_t *count,
+                            const pith_relational *model, int32_t split, const pith_call *call,
+                            pith_error *err) {
+    pith__work_own own;
+    pith__work work;
+    PITH_TRY(pith__work_take(&work, &own, call, err));
+    return pith__trainer_part(rows, labels, count, model, split, work.stop, err);
+}
+
 pith_status pith_relational_part(uint32_t *rows, double *labels, size_t *count,
-                                 const pith_relational *model, int32_t split, pith_error *err) {
-    PITH_ENTRY(pith__trainer_part(rows, labels, count, model, split, err));
+                                 const pith_relational *model, int32_t split, const pith_call *call,
+                                 pith_error *err) {
+    PITH_ENTRY(part_run(rows, labels, count, model, split, call, err));
 }
 
 static pith_status metrics_give(pith_relational_metrics *theirs, pith_relational_metrics *mine,
@@ -198,9 +240,17 @@ pith_status pith_relational_evaluate(pith_relational_metrics *metrics, pith_rela
     PITH_ENTRY(evaluate_run(metrics, model, split, call, err));
 }
 
+static pith_status find_run(uint32_t *row, const pith_relational *model, pith_str key,
+                            const pith_call *call, pith_error *err) {
+    pith__work_own own;
+    pith__work work;
+    PITH_TRY(pith__work_take(&work, &own, call, err));
+    return pith__trainer_find(row, model, key, work.stop, err);
+}
+
 pith_status pith_relational_find_row(uint32_t *row, const pith_relational *model, pith_str key,
-                                     pith_error *err) {
-    PITH_ENTRY(pith__trainer_find(row, model, key, err));
+                                     const pith_call *call, pith_error *err) {
+    PITH_ENTRY(find_run(row, model, key, call, err));
 }
 
 static pith_status predict_run(float *answers, pith_relational *model, const uint32_t *rows,
@@ -292,16 +342,19 @@ pith_status pith_relational_answer_by(pith_relational *model, int32_t baseline,
     PITH_ENTRY(answer_by_run(model, baseline, call, err));
 }
 
-static pith_status save_baseline_run(const pith_relational *model, const pith_writer *writer,
-                                     pith_error *err) {
+static pith_status save_baseline_run(const pith_relational *model, const pith_call *call,
+                                     const pith_writer *writer, pith_error *err) {
+    pith__work_own own;
+    pith__work work;
+    PITH_TRY(pith__work_take(&work, &own, call, err));
     const baseline_answerer *a = model->answerer.state;
     if (!a) return pith__fail(err, PITH_ERR_ARGUMENT, "the network answers, and no baseline");
-    return pith__baseline_save(&a->baseline, writer, err);
+    return pith__baseline_save(&a->baseline, writer, work.stop, err);
 }
 
-pith_status pith_relational_save_baseline(const pith_relational *model, const pith_writer *writer,
-                                          pith_error *err) {
-    PITH_ENTRY(save_baseline_run(model, writer, err));
+pith_status pith_relational_save_baseline(const pith_relational *model, const pith_call *call,
+                                          const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(save_baseline_run(model, call, writer, err));
 }
 
 static pith_status load_baseline_run(pith_relational *model, const void *bytes, size_t size,
@@ -342,14 +395,33 @@ pith_status pith_relational_importance(pith_relational *model, int32_t split, si
     PITH_ENTRY(importance_run(model, split, rows, call, each, user, err));
 }
 
-pith_status pith_relational_export(const pith_relational *model, const pith_writer *writer,
-                                   pith_error *err) {
-    PITH_ENTRY(pith__relational_onnx_write(model, writer, err));
+static pith_status export_run(const pith_relational *model, const pith_call *call,
+                              const pith_writer *writer, pith_error *err) {
+    pith__work_own own;
+    pith__work work;
+    PITH_TRY(pith__work_take(&work, &own, call, err));
+    return pith__relational_onnx_write(model, writer, work.stop, err);
+}
+
+pith_status pith_relational_export(const pith_relational *model, const pith_call *call,
+                                   const pith_writer *writer, pith_error *err) {
+    PITH_ENTRY(export_run(model, call, writer, err));
+}
+
+static pith_status inputs_run(pith_relational *model, const uint32_t *rows, size_t count,
+                              const pith_call *call,
+                              void (*each)(void *user, const char *name, const pith_tensor *value),
+                              void *user, pith_error *err) {
+    pith__work_own own;
+    pith__work work;
+    PITH_TRY(pith__work_take(&work, &own, call, err));
+    return pith__trainer_inputs(model, rows, count, each, user, work.stop, err);
 }
 
 pith_status pith_relational_inputs(pith_relational *model, const uint32_t *rows, size_t count,
+                                   const pith_call *call,
                                    void (*each)(void *user, const char *name,
                                                 const pith_tensor *value),
                                    void *user, pith_error *err) {
-    PITH_ENTRY(pith__trainer_inputs(model, rows, count, each, user, err));
+    PITH_ENTRY(inputs_run(model, rows, count, call, each, user, err));
 }

@@ -44,8 +44,9 @@ pith_str pith_token_text(const pith_tokenizer *tokenizer, int32_t id) {
 
 pith_status pith_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer,
                             const int32_t *ids, size_t count, int32_t skip_specials,
-                            pith_error *err) {
-    PITH_ENTRY(pith__tokenizer_detokenize(text, size, tokenizer, ids, count, skip_specials, err));
+                            const pith_call *call, pith_error *err) {
+    PITH_ENTRY(
+        pith__tokenizer_detokenize(text, size, tokenizer, ids, count, skip_specials, call, err));
 }
 
 void pith_text_free(const pith_tokenizer *tokenizer, char *text) {

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/error.h"
+
 #define P1 0x9E3779B185EBCA87u
 #define P2 0xC2B2AE3D27D4EB4Fu
 #define P3 0x165667B19E3779F9u
@@ -81,4 +83,15 @@ uint64_t pith__hash_of(const void *data, size_t size) {
     pith__hash_init(&hash);
     pith__hash_add(&hash, data, size);
     return pith__hash_end(&hash);
+}
+
+pith_status pith__hash_add_until(pith__hash *hash, const void *data, size_t size, pith__stop *stop,
+                                 pith_error *err) {
+    enum { PIECE = 4 << 20 };
+    for (size_t at = 0, n; at < size; at += n) {
+        n = size - at < PIECE ? size - at : PIECE;
+        PITH_TRY(pith__stop_check(stop, err));
+        pith__hash_add(hash, (const char *)data + at, n);
+    }
+    return PITH_OK;
 }

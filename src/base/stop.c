@@ -1,6 +1,8 @@
 /* stop.c - see stop.h. */
 #include "base/stop.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "base/os/clock.h"
 #include "base/os/threads.h"
@@ -8,6 +10,8 @@
 /* How long the caller's function is not asked again. Smaller: calls end sooner, and a function that
  * takes a lock costs more. */
 #define STOP_ASK_NS 2000000
+/* Bytes that are copied between two looks: a millisecond, or some where the memory is new. */
+#define STOP_COPY ((size_t)4 << 20)
 
 pith__stop *pith__stop_begin(pith__stop *s, const pith_call *call) {
     if (!call->cancel && !call->deadline_ns && !call->stop) return NULL;
@@ -47,4 +51,17 @@ pith_status pith__stop_check(pith__stop *s, pith_error *err) {
     if (atomic_load_explicit(&s->reason, memory_order_relaxed) == PITH_ERR_DEADLINE)
         return pith__fail(err, PITH_ERR_DEADLINE, "the deadline passed before the call was done");
     return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+}
+
+pith_status pith__copy_until(pith__stop *s, void *to, const void *from, size_t bytes,
+                             pith_error *err) {
+    for (size_t at = 0, n; at < bytes; at += n) {
+        n = bytes - at < STOP_COPY ? bytes - at : STOP_COPY;
+        if (at) PITH_TRY(pith__stop_check(s, err));
+        if (from)
+            memcpy((char *)to + at, (const char *)from + at, n);
+        else
+            memset((char *)to + at, 0, n);
+    }
+    return PITH_OK;
 }

@@ -33,8 +33,17 @@ PITH_PRIVATE bool pith__stop_look(pith__stop *s);
 /* Whether the call must end. s may be NULL. */
 static inline bool pith__stop_asked(pith__stop *s) { return s && pith__stop_look(s); }
 
+/* The same of what is known already: nobody is asked. */
+static inline bool pith__stop_is_known(pith__stop *s) {
+    return s && atomic_load_explicit(&s->reason, memory_order_relaxed);
+}
+
 /* PITH_OK, or the error that ends the call. s may be NULL. */
 PITH_PRIVATE pith_status pith__stop_check(pith__stop *s, pith_error *err);
+
+/* Copies bytes piece by piece, or writes zeros if from is NULL, until the call must end. */
+pith_status pith__copy_until(pith__stop *s, void *to, const void *from, size_t bytes,
+                             pith_error *err);
 
 /* Whether a status says that the caller ended the call: nothing is wrong with what it worked on. */
 static inline bool pith__status_stops(pith_status status) {

@@ -10,11 +10,16 @@
 #include <stddef.h>
 
 #include "base/private_symbol.h"
+#include "base/stop.h"
 #include "pith/call.h"
 
 typedef struct pith__out {
     const pith_writer *writer;
     bool failed;
+    pith__stop *stop; /* once it says so, nothing more is written, which pith__out_status tells; it
+                         is asked within long pieces. NULL: it never does */
+    struct pith__progress *told; /* hears of the "bytes"; NULL: nobody does */
+    uint64_t done, total;        /* bytes, for that */
 } pith__out;
 
 /* PITH_ERR_ARGUMENT if there is no writer, or it has no function. */
@@ -23,8 +28,8 @@ PITH_PRIVATE pith_status pith__writer_check(const pith_writer *writer, pith_erro
 /* Tells the writer how many bytes will come, if it wants to know. */
 PITH_PRIVATE void pith__out_begin(pith__out *out, uint64_t total);
 PITH_PRIVATE void pith__out_put(pith__out *out, const void *data, size_t size);
-/* PITH_ERR_IO, "the model could not be written", if the writer could not take something; what:
- * "the model". */
+/* PITH_ERR_IO, "the model could not be written", if the writer could not take something, or the
+ * error of a call that must end; what: "the model". */
 PITH_PRIVATE pith_status pith__out_status(const pith__out *out, const char *what, pith_error *err);
 
 #endif

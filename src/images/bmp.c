@@ -132,13 +132,22 @@ static void bmp_row(const bmp_file *b, uint8_t *to, const uint8_t *from) {
     }
 }
 
+/* Whether the picture is not wanted any more, looked at every BMP_LOOK pixels: before pixel `at`,
+ * with which `count` pixels begin. */
+static bool bmp_stops(const bmp_file *b, int64_t at, int64_t count) {
+    enum { BMP_LOOK = 1 << 16 };
+    return b->call->stops && (at + count) / BMP_LOOK != at / BMP_LOOK && b->call->stops(b->call);
+}
+
 static pith_image_outcome bmp_rows(const bmp_file *b, uint8_t *to, size_t row) {
     const int64_t step = (b->width * b->bits + 31) / 32 * 4,
                   left = (int64_t)b->call->size - b->offset;
     if (left < 0 || step > left / b->height) return bmp_cut_off(b);
-    for (int64_t y = 0; y < b->height; y++)
+    for (int64_t y = 0; y < b->height; y++) {
+        if (bmp_stops(b, y * b->width, b->width)) return PITH_IMAGE_STOPPED;
         bmp_row(b, to + (size_t)y * row,
                 b->call->data + b->offset + step * (b->bottom_up ? b->height - 1 - y : y));
+    }
     return PITH_IMAGE_DECODED;
 }
 
@@ -173,9 +182,13 @@ static pith_image_outcome bmp_unpack(const bmp_file *b, uint8_t *to) {
     bmp_runs r = { b, to, 0, 0 };
     const uint8_t *data = b->call->data;
     const int64_t size = (int64_t)b->call->size, pixels = b->width * b->height;
-    for (int64_t i = 0; i < pixels; i++) memcpy(to + 3 * i, b->colours[0], 3);
+    for (int64_t i = 0; i < pixels; i++) {
+        if (bmp_stops(b, i, 1)) return PITH_IMAGE_STOPPED;
+        memcpy(to + 3 * i, b->colours[0], 3);
+    }
     for (int64_t at = b->offset; r.y < b->height;) {
         if (at + 2 > size) return bmp_cut_off(b);
+        if (bmp_stops(b, 32 * at, 64)) return PITH_IMAGE_STOPPED;
         const int count = data[at], command = data[at + 1];
         at += 2;
         const int pixels_as_they_are = !count && command > 2 ? command : 0;

@@ -72,6 +72,18 @@ static inline void picture_convert_pixel(uint8_t *to, int to_channels, const uin
         for (int c = 0; c < to_channels; c++) to[c] = rgba[c];
 }
 
+pith_status pith__picture_convert_rows(uint8_t *to, int to_channels, const pith_image *from,
+                                       pith__stop *stop, pith_error *err) {
+    const size_t width = (size_t)from->width;
+    for (size_t y = 0; y < (size_t)from->height; y++) {
+        PITH_TRY(pith__stop_check(stop, err));
+        pith__picture_convert(to + y * width * (size_t)to_channels, to_channels,
+                              from->pixels + y * width * (size_t)from->channels, from->channels,
+                              width);
+    }
+    return PITH_OK;
+}
+
 void pith__picture_convert(uint8_t *to, int to_channels, const uint8_t *from, int from_channels,
                            size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -107,6 +119,10 @@ static uint8_t *decode_begin(pith_image_call *call, const pith_image_header *hea
     return d->status ? NULL : d->read.pixels;
 }
 
+static int decode_stops(pith_image_call *call) {
+    return pith__stop_asked(((decode *)(void *)call)->stop);
+}
+
 /* EXIF's orientations: what is in which corner of the stored picture. 2, 3, 7, 8 read rows from
  * their end, 3, 4, 6, 7 from the last row, 5 to 8 exchange rows and columns. */
 static pith_status decode_turn(uint8_t *to, int channels, const decode *d) {
@@ -129,25 +145,15 @@ static pith_status decode_turn(uint8_t *to, int channels, const decode *d) {
     return PITH_OK;
 }
 
-/* Fewer channels, in place. */
-static pith_status decode_narrow(decode *d, int channels) {
-    const size_t width = (size_t)d->read.width, from = width * (size_t)d->read.channels,
-                 to = width * (size_t)channels;
-    for (size_t y = 0; y < (size_t)d->read.height; y++) {
-        PITH_TRY(pith__stop_check(d->stop, d->err));
-        pith__picture_convert(d->read.pixels + y * to, channels, d->read.pixels + y * from,
-                              d->read.channels, width);
-    }
-    return PITH_OK;
-}
-
 /* From what the decoder delivered to what was asked for. */
 static pith_status decode_finish(pith_image *image, decode *d) {
     pith_image *read = &d->read;
     int channels = d->options->channels ? d->options->channels : d->meaning;
     if (d->orientation == 1 && channels <= read->channels) {
         const pith_status narrowed =
-            channels < read->channels ? decode_narrow(d, channels) : PITH_OK;
+            channels < read->channels
+                ? pith__picture_convert_rows(read->pixels, channels, read, d->stop, d->err)
+                : PITH_OK;
         if (narrowed) {
             pith__picture_free(read);
             return narrowed;
@@ -176,6 +182,7 @@ static pith_status decode_fail(decode *d, pith_image_outcome outcome) {
     pith__picture_free(&d->read);
     pith__details_free(d->options->details);
     if (d->status) return d->status;
+    if (outcome == PITH_IMAGE_STOPPED) PITH_TRY(pith__stop_check(d->stop, d->err));
     if (outcome == PITH_IMAGE_NO_MEMORY)
         return pith__fail(d->err, PITH_ERR_MEMORY, "out of memory in the decoder of %s pictures",
                           d->format);
@@ -209,7 +216,8 @@ pith_status pith__picture_decode(pith_image *image, const uint8_t *data, size_t 
         .call = { .data = data,
                   .size = size,
                   .max_pixels = options->max_pixels,
-                  .begin = decode_begin },
+                  .begin = decode_begin,
+                  .stops = stop ? decode_stops : NULL },
         .options = options,
         .format = format,
         .stop = stop,

@@ -25,5 +25,8 @@ pith_status pith__picture_check(const pith_image *image, pith_error *err);
  * ITU-R 601-2 luma. to may be from if it has no more channels. */
 void pith__picture_convert(uint8_t *to, int to_channels, const uint8_t *from, int from_channels,
                            size_t count);
+/* All pixels of a picture likewise, row by row. to may be its pixels if it has no more channels. */
+pith_status pith__picture_convert_rows(uint8_t *to, int to_channels, const pith_image *from,
+                                       pith__stop *stop, pith_error *err);
 
 #endif

@@ -47,10 +47,12 @@ static pith_status pictures_resized_size(pith__resize_window *w, const pith_imag
     if (w->whole_width > PITH_RESIZE_MAX_EDGE || w->whole_height > PITH_RESIZE_MAX_EDGE ||
         (uint64_t)w->whole_width * (uint64_t)w->whole_height > o->max_pixels)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the resized picture would have %d x %d pixels; max_pixels is %llu, an "
-                          "edge has at most %d",
-                          w->whole_width, w->whole_height, (unsigned long long)o->max_pixels,
-                          PITH_RESIZE_MAX_EDGE);
+                          "%s%s%sthe resized picture would have %d x %d pixels; max_pixels is "
+                          "%llu, an edge has at most %d",
+                          both ? "width and height: " : "",
+                          o->shortest_edge ? "shortest_edge: " : "",
+                          o->longest_edge ? "longest_edge: " : "", w->whole_width, w->whole_height,
+                          (unsigned long long)o->max_pixels, PITH_RESIZE_MAX_EDGE);
     w->width = w->whole_width;
     w->height = w->whole_height;
     return PITH_OK;
@@ -85,24 +87,32 @@ pith_status pith__pictures_resize(pith_image *resized, const pith_image *image,
 }
 
 pith_status pith__pictures_center_crop(pith_image *cropped, const pith_image *image, int32_t width,
-                                       int32_t height, const pith_allocator *allocator,
-                                       pith_error *err) {
+                                       int32_t height, const pith_call *call, pith_error *err) {
+    pith_call o = PITH_CALL_INIT;
     pith_image result;
+    PITH_TAKE_OPTIONS(o, call, err);
+    pith__stop own, *stop = pith__stop_begin(&own, &o);
     PITH_TRY(pith__picture_check(image, err));
     if (width < 1 || height < 1 || width > PITH_RESIZE_MAX_EDGE || height > PITH_RESIZE_MAX_EDGE ||
         (uint64_t)width * (uint64_t)height > PITH_IMAGE_MAX_PIXELS)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "a crop of %d x %d pixels; it has at least 1 and at most %d", width,
                           height, PITH_IMAGE_MAX_PIXELS);
-    PITH_TRY(pith__picture_alloc(&result, width, height, image->channels, allocator, err));
+    PITH_TRY(pith__picture_alloc(&result, width, height, image->channels, o.allocator, err));
     size_t pixel = (size_t)image->channels;
     pith__crop x = pith__crop_edge(image->width, width), y = pith__crop_edge(image->height, height);
-    memset(result.pixels, 0, (size_t)width * (size_t)height * pixel);
-    for (int32_t i = 0; i < y.count; i++)
+    pith_status status =
+        pith__copy_until(stop, result.pixels, NULL, (size_t)width * (size_t)height * pixel, err);
+    for (int32_t i = 0; i < y.count && !status; i++) {
+        if (i % 64 == 0) status = pith__stop_check(stop, err);
         memcpy(result.pixels + ((size_t)(y.to + i) * (size_t)width + (size_t)x.to) * pixel,
                image->pixels +
                    ((size_t)(y.from + i) * (size_t)image->width + (size_t)x.from) * pixel,
                (size_t)x.count * pixel);
-    *cropped = result;
-    return PITH_OK;
+    }
+    if (status)
+        pith__picture_free(&result);
+    else
+        *cropped = result;
+    return status;
 }

@@ -13,7 +13,6 @@ pith_status pith__pictures_encode(const pith_image *image, const pith_image_enco
 pith_status pith__pictures_resize(pith_image *resized, const pith_image *image,
                                   const pith_image_resize_options *options, pith_error *err);
 pith_status pith__pictures_center_crop(pith_image *cropped, const pith_image *image, int32_t width,
-                                       int32_t height, const pith_allocator *allocator,
-                                       pith_error *err);
+                                       int32_t height, const pith_call *call, pith_error *err);
 
 #endif

@@ -27,6 +27,9 @@ static int64_t pnm_number(const uint8_t *data, size_t size, size_t *at) {
     return n;
 }
 
+/* Bytes that are copied between two looks whether to stop. */
+enum { PNM_PIECE = 1 << 22 };
+
 static pith_image_outcome pnm_decode(pith_image_call *call) {
     size_t at = 2, size = call->size;
     uint32_t channels = call->data[1] == '6' ? 3 : 1;
@@ -47,7 +50,11 @@ static pith_image_outcome pnm_decode(pith_image_call *call) {
     uint64_t bytes = (uint64_t)width * (uint64_t)height * channels;
     if (at > size || bytes > size - at)
         return plain_fail(call, PITH_IMAGE_DAMAGED, "it is cut off");
-    memcpy(to, call->data + at, bytes);
+    for (uint64_t done = 0, piece; done < bytes; done += piece) {
+        piece = bytes - done < PNM_PIECE ? bytes - done : PNM_PIECE;
+        if (call->stops && call->stops(call)) return PITH_IMAGE_STOPPED;
+        memcpy(to + done, call->data + at + done, piece);
+    }
     return PITH_IMAGE_DECODED;
 }
 

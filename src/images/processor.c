@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "base/caller_options.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "images/picture.h"
@@ -82,14 +83,16 @@ pith_status pith__processor_shape(int64_t dims[3], const pith_image_processor *p
 }
 
 /* pixels: the window's, of 1 or 3 channels. */
-static void values_write(float *values, const pith_image_processor *p, const processor_plan *plan,
-                         const uint8_t *pixels, int channels) {
+static pith_status values_write(float *values, const pith_image_processor *p,
+                                const processor_plan *plan, const uint8_t *pixels, int channels,
+                                pith_error *err) {
     const pith__resize_window *w = &plan->window;
     for (int c = 0; c < 3; c++) {
         const float *table = p->values[c];
         int from = 0;
         if (channels > 1) from = p->do_flip ? 2 - c : c;
         for (int32_t y = 0; y < plan->height; y++, values += plan->width) {
+            PITH_TRY(pith__stop_check(w->stop, err));
             int32_t line = y - plan->top;
             bool inside = line >= 0 && line < w->height;
             if (!inside || w->width < plan->width)
@@ -101,6 +104,7 @@ static void values_write(float *values, const pith_image_processor *p, const pro
                 values[plan->left + x] = table[*pixel];
         }
     }
+    return PITH_OK;
 }
 
 static pith_status processor_resize(float *values, const pith_image_processor *p,
@@ -113,7 +117,7 @@ static pith_status processor_resize(float *values, const pith_image_processor *p
     int filter = p->do_resize ? p->resample + 1 : PITH_IMAGE_BOX;
     pith_status status = pith__resize_run(part.pixels, image, &plan->window, filter,
                                           PITH_IMAGE_MAX_PIXELS, p->allocator, err);
-    if (!status) values_write(values, p, plan, part.pixels, image->channels);
+    if (!status) status = values_write(values, p, plan, part.pixels, image->channels, err);
     pith__picture_free(&part);
     return status;
 }
@@ -128,9 +132,17 @@ pith_status pith__processor_run(float *pixel_values, const pith_image_processor 
     /* Alpha is dropped before the resize, as Pillow's convert("RGB") does. */
     pith_image rgb;
     PITH_TRY(pith__picture_alloc(&rgb, image->width, image->height, 3, p->allocator, err));
-    pith__picture_convert(rgb.pixels, 3, image->pixels, 4,
-                          (size_t)image->width * (size_t)image->height);
-    pith_status status = processor_resize(pixel_values, p, &plan, &rgb, err);
+    pith_status status = pith__picture_convert_rows(rgb.pixels, 3, image, stop, err);
+    if (!status) status = processor_resize(pixel_values, p, &plan, &rgb, err);
     pith__picture_free(&rgb);
     return status;
+}
+
+pith_status pith__processor_process(float *pixel_values, const pith_image_processor *p,
+                                    const pith_image *image, const pith_call *call,
+                                    pith_error *err) {
+    pith_call o = PITH_CALL_INIT;
+    pith__stop own;
+    PITH_TAKE_OPTIONS(o, call, err);
+    return pith__processor_run(pixel_values, p, image, pith__stop_begin(&own, &o), err);
 }

@@ -73,7 +73,10 @@ pith_status pith__processor_complete(pith_image_processor *p, const char *path, 
 /* The functions of pith/image.h, without the entry. */
 pith_status pith__processor_shape(int64_t dims[3], const pith_image_processor *p, int32_t width,
                                   int32_t height, pith_error *err);
-/* stop may be NULL. */
+pith_status pith__processor_process(float *pixel_values, const pith_image_processor *p,
+                                    const pith_image *image, const pith_call *call,
+                                    pith_error *err);
+/* The same inside of another call. stop may be NULL. */
 pith_status pith__processor_run(float *pixel_values, const pith_image_processor *p,
                                 const pith_image *image, pith__stop *stop, pith_error *err);
 

@@ -241,7 +241,7 @@ static const uint8_t *rows_up_to(resizer *r, int32_t begin, int32_t end) {
             r->end_row = begin;
         r->first_row = begin;
     }
-    while (r->end_row < end) {
+    while (r->end_row < end && !pith__stop_asked(r->window.stop)) {
         uint8_t *to = r->rows + (size_t)(r->end_row - r->first_row) * r->middle;
         const bool two = r->end_row + 1 < end && row_prepare_two(to, r, r->end_row);
         if (!two) row_prepare(to, r, r->end_row);
@@ -279,7 +279,7 @@ static pith_status resize_rows(uint8_t *pixels, resizer *r, pith_error *err) {
         if (r->columns_first) row_along(pixels, r->line, r);
         if (r->premultiplied) row_divide(pixels, r->window.width);
     }
-    return PITH_OK;
+    return pith__stop_check(r->window.stop, err);
 }
 
 /* Pillow adds the step again and again, so positions are those of the rounded sums. */
@@ -436,10 +436,9 @@ pith_status pith__resize_edges(int32_t *new_width, int32_t *new_height, int32_t 
     if (new_small < 1) new_small = 1;
     if (new_large > PITH_RESIZE_MAX_EDGE)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "a picture of %d x %d pixels whose short edge becomes %d would have %.0f "
-                          "pixels along the other; "
-                          "%d are the most",
-                          width, height, shortest, new_large, PITH_RESIZE_MAX_EDGE);
+                          "with shortest_edge %d and longest_edge %d a picture of %d x %d pixels "
+                          "would have %.0f pixels along the other; %d are the most",
+                          shortest, longest, width, height, new_large, PITH_RESIZE_MAX_EDGE);
     *new_width = (int32_t)(wide ? new_large : new_small);
     *new_height = (int32_t)(wide ? new_small : new_large);
     return PITH_OK;

@@ -31,6 +31,10 @@ static int encode_write(pith_image_encode_call *call, const void *data, size_t s
     return e->out.failed || pith__stop_asked(e->stop);
 }
 
+static int encode_stops(pith_image_encode_call *call) {
+    return pith__stop_asked(((encode *)(void *)call)->stop);
+}
+
 static pith_status encode_find(const pith_image_codec **codec, const pith_image_encode_options *o,
                                pith_error *err) {
     for (size_t i = 0; i < sizeof encode_formats / sizeof *encode_formats; i++)
@@ -39,7 +43,7 @@ static pith_status encode_find(const pith_image_codec **codec, const pith_image_
             if ((*codec)->encode) return PITH_OK;
         }
     return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                      "pictures are written as jpeg, png or webp, not as '%s'", o->format);
+                      "format is '%s'; pictures are written as jpeg, png or webp", o->format);
 }
 
 /* Grey needs three channels where the format has no grey, and alpha is dropped where it has no
@@ -77,6 +81,7 @@ static pith_status encode_run(const pith_image_codec *codec, encode *e, pith_err
         return pith__fail(err, PITH_ERR_MEMORY, "out of memory in the encoder of %s pictures",
                           codec->format);
     case PITH_IMAGE_REFUSED:
+    case PITH_IMAGE_STOPPED:
         PITH_TRY(pith__stop_check(e->stop, err));
         return pith__fail(err, PITH_ERR_IO, "the %s picture could not be written", codec->format);
     default:
@@ -104,18 +109,20 @@ pith_status pith__pictures_encode(const pith_image *image, const pith_image_enco
                            .height = (uint32_t)image->height,
                            .channels = encode_channels(codec, image),
                            .quality = o.quality ? o.quality : 90,
-                           .write = encode_write },
-                 .out = { writer, false },
+                           .write = encode_write,
+                           .stops = stop ? encode_stops : NULL },
+                 .out = { .writer = writer },
                  .stop = stop };
     PITH_TRY(encode_details(&e.call, o.details, err));
     if (e.call.channels != (uint32_t)image->channels) {
         PITH_TRY(pith__picture_alloc(&converted, image->width, image->height,
                                      (int32_t)e.call.channels, NULL, err));
-        pith__picture_convert(converted.pixels, (int)e.call.channels, image->pixels,
-                              image->channels, (size_t)image->width * (size_t)image->height);
         e.call.pixels = converted.pixels;
     }
     pith_status status = pith__stop_check(stop, err);
+    if (!status && converted.pixels)
+        status =
+            pith__picture_convert_rows(converted.pixels, (int)e.call.channels, image, stop, err);
     if (!status) status = encode_run(codec, &e, err);
     pith__picture_free(&converted);
     return status;

@@ -84,7 +84,7 @@ struct pith_model {
     pith__memory_gauge gauge;
     pith_open_options options; /* call.allocator and call.log point to the members above; the rest
                                   of call, stop_after and input_shapes are dropped after
-                                  opening */
+                                  opening; operators are kept, with a reference */
     pith__making making;       /* of graph: the call that opens the model, then nothing, or the call
                                   that holds the lock (pith__model_begin_making) */
     pith__progress *progress;  /* of the call that opens it; NULL: nobody is told */
@@ -162,9 +162,10 @@ pith_status pith__model_open_program(pith__program *program, const pith_model *m
                                      pith__graph *graph, pith__arena *arena, pith_error *err);
 
 /* Around what makes something of model->graph: takes the model's lock, and gives the graph the stop
- * of the call that makes it, which may be NULL. What is made with a `making` of its own needs the
- * lock no more. */
-pith__making pith__model_begin_making(const pith_model *model, pith__stop *stop);
+ * of the call that makes it, which may be NULL. *before is for pith__model_end_making. What is made
+ * with a `making` of its own needs the lock no more. */
+pith_status pith__model_begin_making(pith__making *before, const pith_model *model,
+                                     pith__stop *stop, pith_error *err);
 void pith__model_end_making(const pith_model *model, pith__making before);
 /* Returns the program of model->graph; makes it on first use, during some call whose stop this is.
  * Thread-safe. */

@@ -1,15 +1,9 @@
 /* index_file.h - the file of an index (.pix): a header, a table of sections, the sections.
  *
- *   0   8 bytes  magic, "\x89PIX\r\n\x1a\n"
- *   8   u32      version of the format; another one is refused, not converted
- *   12  u32      number of sections, at most 1024
- *   16  u64      size of the file
- *   24  u64      hash (base/checksum.h) of bytes [32, end of the table)
- *   32  16 bytes version of the writer as text, padded with zeros; for people only
- *   48  table    per section 32 bytes: u32 kind, u32 segment, u64 offset, u64 size, u64 hash of its
- *       contents
+ * The layout is that of base/formats/section_file.h; a part is a segment. The magic is
+ * "\x89PIX\r\n\x1a\n".
  *
- * Numbers are little-endian, and so are the arrays, which are mapped. Sections ascend, do not
+ * The arrays are little-endian, as the numbers are, and mapped. Sections ascend, do not
  * overlap, and begin at multiples of 64, rows at multiples of 4096. A kind occurs once in a
  * segment. Writers of today have one segment, number 0. A reader refuses a segment and a kind that
  * it does not know, since hits would be wrong without them, but for kinds from 0x80000000 on, which
@@ -22,7 +16,7 @@
 
 #include <stdint.h>
 
-#include "base/memory/memory.h"
+#include "base/formats/section_file.h"
 
 #define PITH_INDEX_MAGIC "\x89PIX\r\n\x1a\n"
 #define PITH_INDEX_VERSION 1u
@@ -41,28 +35,8 @@ typedef enum pith__index_section {
     PITH_INDEX_KINDS = 8
 } pith__index_section;
 #define PITH_INDEX_SKIPPED 0x80000000u
-enum { PITH_INDEX_SETTINGS_SIZE = 64 };
+enum { PITH_INDEX_SETTINGS_SIZE = 64, PITH_INDEX_SECTIONS_MAX = 1024 };
 
-/* The places of the header, in bytes. */
-enum {
-    PITH_INDEX_HEADER = 48,
-    PITH_INDEX_ENTRY = 32,
-    PITH_INDEX_HASHED_FROM = 32,
-    PITH_INDEX_WRITER_SIZE = 16,
-    PITH_INDEX_SECTIONS_MAX = 1024
-};
-
-static inline uint64_t pith__index_get(const char *p, int bytes) {
-    uint64_t x = 0;
-    while (bytes-- > 0) x = x << 8 | (unsigned char)p[bytes];
-    return x;
-}
-
-static inline void pith__index_put(char *p, uint64_t x, int bytes) {
-    for (int i = 0; i < bytes; i++, x >>= 8) p[i] = (char)(x & 0xFF);
-}
-
-/* "rows", for messages. */
-const char *pith__index_section_name(uint32_t kind);
-
+/* What the header and the table of an index are checked against. */
+extern const pith__section_form pith__index_form;
 #endif

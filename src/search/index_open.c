@@ -16,15 +16,21 @@
 #include "base/os/file.h"
 #include "search/search.h"
 
-/* Bytes that are hashed between two looks at whether the call must end. */
-#define OPEN_PIECE ((size_t)1 << 20)
-
-const char *pith__index_section_name(uint32_t kind) {
+static const char *index_section_name(uint32_t kind) {
     static const char *const names[PITH_INDEX_KINDS] = {
         "unknown", "settings", "rows", "ids", "offsets", "copy", "factors", "shifts"
     };
     return names[kind < PITH_INDEX_KINDS ? kind : 0];
 }
+
+const pith__section_form pith__index_form = { .magic = PITH_INDEX_MAGIC,
+                                              .version = PITH_INDEX_VERSION,
+                                              .most = PITH_INDEX_SECTIONS_MAX,
+                                              .other = "not an index of vectors",
+                                              .newer = "save the index again",
+                                              .cut = "",
+                                              .wrong_hash = "",
+                                              .name = index_section_name };
 
 typedef struct open_section {
     pith_str bytes; /* data NULL: there is none */
@@ -41,68 +47,26 @@ typedef struct open_file {
 
 /* ---- the header ---- */
 
-/* Checks the header in the order in which its fields can be trusted, so that another file, a newer
- * one and one that is cut off are named as that and not as damaged. */
-static pith_status open_header(open_file *f, pith_error *err) {
-    const char *head = f->file.data;
-    const size_t size = f->file.size;
-    if (size < 8 || memcmp(head, PITH_INDEX_MAGIC, 8))
-        return pith__fail(err, PITH_ERR_FORMAT, "not an index of vectors");
-    if (size < PITH_INDEX_HEADER)
-        return pith__fail(err, PITH_ERR_FORMAT, "the file is cut off within its header");
-    const uint32_t version = (uint32_t)pith__index_get(head + 8, 4);
-    if (version != PITH_INDEX_VERSION)
-        return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "the file has format version %u, but this build reads version %u; "
-                          "save the index again",
-                          version, PITH_INDEX_VERSION);
-    f->entries = (size_t)pith__index_get(head + 12, 4);
-    if (f->entries > PITH_INDEX_SECTIONS_MAX)
-        return pith__fail(err, PITH_ERR_FORMAT, "the header is damaged: it lists %zu sections",
-                          f->entries);
-    const size_t end = PITH_INDEX_HEADER + f->entries * PITH_INDEX_ENTRY;
-    const uint64_t whole = pith__index_get(head + 16, 8);
-    if (whole != size || size < end)
-        return pith__fail(err, PITH_ERR_FORMAT, "the file is cut off: it has %zu of %llu bytes",
-                          size, (unsigned long long)whole);
-    if (pith__index_get(head + 24, 8) !=
-        pith__hash_of(head + PITH_INDEX_HASHED_FROM, end - PITH_INDEX_HASHED_FROM))
-        return pith__fail(err, PITH_ERR_FORMAT, "the header is damaged: its hash does not match");
-    return PITH_OK;
-}
-
-typedef struct open_entry {
-    uint32_t kind, segment;
-    uint64_t offset, size, hash;
-} open_entry;
-
-static open_entry open_entry_at(const open_file *f, size_t i) {
-    const char *p = f->file.data + PITH_INDEX_HEADER + i * PITH_INDEX_ENTRY;
-    return (open_entry){ (uint32_t)pith__index_get(p, 4), (uint32_t)pith__index_get(p + 4, 4),
-                         pith__index_get(p + 8, 8), pith__index_get(p + 16, 8),
-                         pith__index_get(p + 24, 8) };
-}
-
 /* Anyone can compute the hash of the table, so it is checked as if it were hostile. */
 static pith_status open_table(open_file *f, pith_error *err) {
-    PITH_TRY(open_header(f, err));
-    uint64_t end = PITH_INDEX_HEADER + f->entries * PITH_INDEX_ENTRY;
+    PITH_TRY(pith__sections_check(&f->entries, f->file, &pith__index_form, err));
+    uint64_t end = PITH_SECTIONS_HEADER + f->entries * PITH_SECTIONS_ENTRY;
     for (size_t i = 0; i < f->entries; i++) {
-        const open_entry e = open_entry_at(f, i);
+        const pith__section_entry e = pith__sections_entry(f->file, i);
         const bool skipped = e.kind >= PITH_INDEX_SKIPPED;
         const bool known = e.kind > 0 && e.kind < PITH_INDEX_KINDS;
         if (e.offset < end || e.offset > f->file.size || e.size > f->file.size - e.offset ||
-            e.offset % 64 || (known && !e.segment && f->sections[e.kind].bytes.data))
+            e.offset % 64 || (known && !e.part && f->sections[e.kind].bytes.data))
             return pith__fail(err, PITH_ERR_FORMAT,
                               "the header is damaged: section %zu (%s) is out of place", i,
-                              pith__index_section_name(e.kind));
+                              index_section_name(e.kind));
         end = e.offset + e.size;
         if (skipped) continue;
-        if (!known || e.segment)
+        if (!known || e.part)
             return pith__fail(err, PITH_ERR_UNSUPPORTED,
                               "section %zu has kind %u in segment %u, which this build does not "
                               "know; use a newer one",
-                              i, e.kind, e.segment);
+                              i, e.kind, e.part);
         f->sections[e.kind] = (open_section){ { f->file.data + e.offset, (size_t)e.size }, e.hash };
     }
     return PITH_OK;
@@ -119,12 +83,12 @@ static pith_status open_settings(open_file *f, pith_error *err) {
     if (pith__hash_of(s->bytes.data, s->bytes.size) != s->hash)
         return pith__fail(err, PITH_ERR_FORMAT, "the settings are damaged");
     const char *p = s->bytes.data;
-    how.metric = (int32_t)pith__index_get(p, 4);
-    how.dtype = (int32_t)pith__index_get(p + 4, 4);
-    how.bits = (int32_t)pith__index_get(p + 8, 4);
-    how.first_pass = (int32_t)pith__index_get(p + 12, 4);
-    const uint64_t dim = pith__index_get(p + 16, 8), count = pith__index_get(p + 24, 8),
-                   documents = pith__index_get(p + 32, 8);
+    how.metric = (int32_t)pith__section_get(p, 4);
+    how.dtype = (int32_t)pith__section_get(p + 4, 4);
+    how.bits = (int32_t)pith__section_get(p + 8, 4);
+    how.first_pass = (int32_t)pith__section_get(p + 12, 4);
+    const uint64_t dim = pith__section_get(p + 16, 8), count = pith__section_get(p + 24, 8),
+                   documents = pith__section_get(p + 32, 8);
     const bool maxsim = how.metric == PITH_METRIC_MAXSIM;
     if (!how.dtype || pith__search_take_options(&f->how, &how, &why) ||
         pith__search_row_bytes(&f->row_bytes, dim > INT32_MAX ? 0 : (size_t)dim, &how, &why))
@@ -138,10 +102,10 @@ static pith_status open_settings(open_file *f, pith_error *err) {
     f->dim = (size_t)dim;
     f->count = (size_t)count;
     f->documents = (size_t)documents;
-    if (pith__index_get(p + 40, 8) != f->row_bytes)
+    if (pith__section_get(p + 40, 8) != f->row_bytes)
         return pith__fail(err, PITH_ERR_FORMAT,
                           "the settings are damaged: rows of dim %zu have %zu bytes, not %llu",
-                          f->dim, f->row_bytes, (unsigned long long)pith__index_get(p + 40, 8));
+                          f->dim, f->row_bytes, (unsigned long long)pith__section_get(p + 40, 8));
     return PITH_OK;
 }
 
@@ -154,11 +118,11 @@ static pith_status open_check(const open_file *f, uint32_t kind, bool needed, bo
     if (!bytes.data && (!needed || optional)) return PITH_OK;
     if (!bytes.data || !needed)
         return pith__fail(err, PITH_ERR_FORMAT, "the file has %s section '%s'",
-                          needed ? "no" : "an unexpected", pith__index_section_name(kind));
+                          needed ? "no" : "an unexpected", index_section_name(kind));
     if (pith__mul_overflows(count, width, &size) || bytes.size != size)
         return pith__fail(err, PITH_ERR_FORMAT,
                           "section '%s' has %zu bytes, not %zu items of %zu bytes",
-                          pith__index_section_name(kind), bytes.size, count, width);
+                          index_section_name(kind), bytes.size, count, width);
     return PITH_OK;
 }
 
@@ -209,7 +173,7 @@ static pith_status open_check_wanted(const open_file *f, size_t dim,
         return pith__fail(err, PITH_ERR_ARGUMENT, "the rows have dim %zu, not %zu", f->dim, dim);
     if (o->first_pass && o->first_pass != f->how.first_pass)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the file has first pass %d, not %d; make the index again with it",
+                          "the file has first_pass %d, not %d; make the index again with it",
                           (int)f->how.first_pass, (int)o->first_pass);
     return PITH_OK;
 }
@@ -298,22 +262,7 @@ pith_status pith__search_index_open_memory(pith_search_index **index, const void
 static pith_status open_verify(pith_str bytes, pith__stop *stop, pith_error *err) {
     open_file f = { .file = bytes };
     PITH_TRY(open_table(&f, err));
-    for (size_t i = 0; i < f.entries; i++) {
-        const open_entry e = open_entry_at(&f, i);
-        pith__hash hash;
-        pith__hash_init(&hash);
-        for (size_t at = 0, n; at < e.size; at += n) {
-            n = e.size - at < OPEN_PIECE ? (size_t)e.size - at : OPEN_PIECE;
-            PITH_TRY(pith__stop_check(stop, err));
-            pith__hash_add(&hash, bytes.data + e.offset + at, n);
-        }
-        if (pith__hash_end(&hash) != e.hash)
-            return pith__fail(err, PITH_ERR_FORMAT,
-                              "section %zu (%s), bytes %llu to %llu, is damaged", i,
-                              pith__index_section_name(e.kind), (unsigned long long)e.offset,
-                              (unsigned long long)(e.offset + e.size));
-    }
-    return PITH_OK;
+    return pith__sections_verify(bytes, f.entries, &pith__index_form, stop, NULL, err);
 }
 
 pith_status pith__search_index_verify(const char *path, const pith_call *call, pith_error *err) {

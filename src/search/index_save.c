@@ -25,17 +25,12 @@ typedef struct save_id {
     size_t row;
 } save_id;
 
-typedef struct save_section {
-    uint32_t kind;
-    uint64_t offset, size, hash;
-} save_section;
-
 typedef struct save_job {
     const pith_search_index *index;
     const save_id *order; /* [count], ascending; NULL: rows are in order */
     size_t row_bytes;     /* without a gap */
     bool ids;             /* whether they are not simply 0, 1, 2 and so on */
-    save_section sections[PITH_INDEX_KINDS];
+    pith__section_entry sections[PITH_INDEX_KINDS];
     size_t section_count;
     char settings[PITH_INDEX_SETTINGS_SIZE];
     /* where the bytes go */
@@ -189,7 +184,7 @@ static pith_status save_look_at_ids(save_job *j) {
 
 static void save_list(save_job *j, uint32_t kind, size_t count) {
     j->sections[j->section_count++] =
-        (save_section){ .kind = kind, .size = (uint64_t)count * save_width(j, kind) };
+        (pith__section_entry){ .kind = kind, .size = (uint64_t)count * save_width(j, kind) };
 }
 
 /* The sections that this index has. */
@@ -199,10 +194,10 @@ static void save_list_all(save_job *j) {
     const uint64_t numbers[] = { (uint64_t)x->dim, x->count, x->offsets ? x->documents : 0,
                                  j->row_bytes, x->copy_row_bytes };
     const int codes[] = { x->metric, x->dtype, x->bits, x->first_pass };
-    for (int i = 0; i < 4; i++) pith__index_put(j->settings + 4 * i, (uint64_t)codes[i], 4);
-    for (int i = 0; i < 5; i++) pith__index_put(j->settings + 16 + 8 * i, numbers[i], 8);
+    for (int i = 0; i < 4; i++) pith__section_put(j->settings + 4 * i, (uint64_t)codes[i], 4);
+    for (int i = 0; i < 5; i++) pith__section_put(j->settings + 16 + 8 * i, numbers[i], 8);
     j->sections[j->section_count++] =
-        (save_section){ .kind = PITH_INDEX_SETTINGS, .size = sizeof j->settings };
+        (pith__section_entry){ .kind = PITH_INDEX_SETTINGS, .size = sizeof j->settings };
     save_list(j, PITH_INDEX_ROWS, x->count);
     if (j->ids) save_list(j, PITH_INDEX_IDS, pith__search_index_items(x));
     if (x->offsets) save_list(j, PITH_INDEX_OFFSETS, x->documents + 1);
@@ -213,9 +208,9 @@ static void save_list_all(save_job *j) {
 
 /* Places and hashes of the sections; returns the size of the file. */
 static pith_status save_measure(save_job *j, uint64_t *size) {
-    uint64_t end = PITH_INDEX_HEADER + j->section_count * PITH_INDEX_ENTRY;
+    uint64_t end = PITH_SECTIONS_HEADER + j->section_count * PITH_SECTIONS_ENTRY;
     for (size_t i = 0; i < j->section_count; i++) {
-        save_section *s = &j->sections[i];
+        pith__section_entry *s = &j->sections[i];
         const uint64_t align = s->kind == PITH_INDEX_ROWS ? SAVE_PAGE : SAVE_ALIGNMENT;
         end = (end + align - 1) & ~(align - 1);
         s->offset = end;
@@ -230,23 +225,9 @@ static pith_status save_measure(save_job *j, uint64_t *size) {
 }
 
 static pith_status save_write(save_job *j, const pith_writer *writer, uint64_t size) {
-    char head[PITH_INDEX_HEADER + PITH_INDEX_KINDS * PITH_INDEX_ENTRY] = { 0 };
-    const size_t head_size = PITH_INDEX_HEADER + j->section_count * PITH_INDEX_ENTRY;
-    memcpy(head, PITH_INDEX_MAGIC, 8);
-    pith__index_put(head + 8, PITH_INDEX_VERSION, 4);
-    pith__index_put(head + 12, j->section_count, 4);
-    pith__index_put(head + 16, size, 8);
-    snprintf(head + PITH_INDEX_HASHED_FROM, PITH_INDEX_WRITER_SIZE, "%s", pith_version());
-    for (size_t i = 0; i < j->section_count; i++) {
-        char *p = head + PITH_INDEX_HEADER + i * PITH_INDEX_ENTRY;
-        pith__index_put(p, j->sections[i].kind, 4);
-        pith__index_put(p + 8, j->sections[i].offset, 8);
-        pith__index_put(p + 16, j->sections[i].size, 8);
-        pith__index_put(p + 24, j->sections[i].hash, 8);
-    }
-    pith__index_put(
-        head + 24, pith__hash_of(head + PITH_INDEX_HASHED_FROM, head_size - PITH_INDEX_HASHED_FROM),
-        8);
+    char head[PITH_SECTIONS_HEADER + PITH_INDEX_KINDS * PITH_SECTIONS_ENTRY];
+    const size_t head_size = PITH_SECTIONS_HEADER + j->section_count * PITH_SECTIONS_ENTRY;
+    pith__sections_head(head, &pith__index_form, j->sections, j->section_count, size);
     pith__out out = { .writer = writer };
     j->out = &out;
     pith__out_begin(&out, size);

@@ -36,12 +36,13 @@ static pith_status index_check_options(const pith_search_index_options *o, pith_
     if ((o->bits != 0 && o->bits != 1) || (o->bits && o->dtype != PITH_U8))
         return pith__fail(err, PITH_ERR_ARGUMENT, "bits must be 0, or 1 with rows of uint8");
     if (o->first_pass < PITH_FIRST_PASS_NONE || o->first_pass > PITH_FIRST_PASS_BINARY)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "there is no first pass %d", (int)o->first_pass);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "there is no first_pass %d", (int)o->first_pass);
     if (o->first_pass &&
         (o->metric == PITH_METRIC_MAXSIM || (o->dtype != PITH_F32 && o->dtype != PITH_F16)))
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
-            "a first pass is for rows of float32 and float16, with the metrics cosine, dot and l2");
+            "pith_search_index_options.first_pass is for rows of float32 and float16, with the "
+            "metrics cosine, dot and l2");
     return pith__threads_check(o->call.threads, err);
 }
 
@@ -78,8 +79,8 @@ static pith_status index_check_rows(size_t *row_bytes, const void *rows, size_t 
     if (o->row_bytes) *row_bytes = o->row_bytes;
     const size_t element = index_element(o->dtype);
     if (pith__mul_overflows(*row_bytes, count, &all) || all > PTRDIFF_MAX || count > INT64_MAX)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "%zu rows of %zu bytes are larger than memory",
-                          count, *row_bytes);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "%zu rows of row_bytes %zu are larger than memory", count, *row_bytes);
     if (count && !rows) return pith__fail(err, PITH_ERR_ARGUMENT, "rows is NULL");
     if (count && ((uintptr_t)rows % element || *row_bytes % element))
         return pith__fail(err, PITH_ERR_ARGUMENT,
@@ -100,7 +101,8 @@ pith_status pith__search_check_offsets(const int64_t *offsets, size_t documents,
                               "offsets[%zu] is %lld, less than the one before it", i + 1,
                               (long long)offsets[i + 1]);
     if ((uint64_t)offsets[documents] != count)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "the last offset is %lld, but there are %zu rows",
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "offsets[%zu], the last one, is %lld, but there are %zu rows", documents,
                           (long long)offsets[documents], count);
     return PITH_OK;
 }

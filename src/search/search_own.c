@@ -11,6 +11,7 @@
 #include "base/caller_options.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/mix.h"
 #include "base/os/clock.h"
 #include "base/os/threads.h"
 #include "search/search.h"
@@ -37,12 +38,8 @@ struct pith__search_own {
 
 /* ---- the table ---- */
 
-/* The finaliser of SplitMix64 (Steele, Lea and Flood, 2014). */
 static size_t own_home(const struct pith__search_own *own, int64_t id) {
-    uint64_t x = (uint64_t)id ^ own->seed;
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-    return (size_t)(x ^ x >> 31) & (own->table_size - 1);
+    return (size_t)pith__mix64((uint64_t)id ^ own->seed) & (own->table_size - 1);
 }
 
 /* Where an id is in the table, or the free place where it belongs. */

@@ -232,7 +232,13 @@ const pith__backend *const pith__backend_table[] = {
 };
 const size_t pith__backend_table_count =
     sizeof pith__backend_table / sizeof pith__backend_table[0] - 1;
+#define DEVICES(functions)                                                                         \
+    (sizeof pith__backend_table > 2 * sizeof pith__backend_table[0] ? &(functions) : NULL)
 const bool pith__backends_differ = sizeof pith__backend_table > 2 * sizeof pith__backend_table[0];
+const pith__device_functions *const pith__device_functions_used =
+    DEVICES(pith__device_functions_all);
+const pith__plan_devices *const pith__plan_devices_used = DEVICES(pith__plan_devices_all);
+const pith__run_devices *const pith__run_devices_used = DEVICES(pith__run_devices_all);
 
 const uint32_t pith__dropped_table[] = {
 #define DROPPED(hash) hash,

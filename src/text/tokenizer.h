@@ -66,7 +66,7 @@ pith_status pith__tokenizer_tokenize_batch(pith_tokens *tokens, size_t *ends,
                                            const pith_tokenize_options *options, pith_error *err);
 pith_status pith__tokenizer_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer,
                                        const int32_t *ids, size_t count, int32_t skip_specials,
-                                       pith_error *err);
+                                       const pith_call *call, pith_error *err);
 void pith__tokenizer_free_text(const pith_tokenizer *tokenizer, char *text);
 pith_status pith__tokenizer_stream_create(pith_text_stream **stream,
                                           const pith_tokenizer *tokenizer, int32_t skip_specials,

@@ -83,8 +83,8 @@ BREAKS = {
     "a member's type": ("embed.h", [(r"^    int32_t dim; ", "    int64_t dim; ")], "pith_embed_options.dim was int32_t and is int64_t"),
     "a member of a callback's type": ("embed.h", [(r"\(\*done\)\(void \*user, size_t first, size_t count\)", "(*done)(void *user, size_t first, int count)")],
                                       "pith_batching.done was void (*)(void *, size_t, size_t) and is void (*)(void *, size_t, int)"),
-    "a plain struct that grew": ("types.h", [(r"^    int64_t dims\[PITH_MAX_RANK\];([^\n]*)", r"    int64_t dims[PITH_MAX_RANK];\1\n    int64_t planted;")],
-                                 "pith_tensor.planted is new, and pith_tensor does not begin with its size"),
+    "a plain struct that grew": ("types.h", [(r"(^    const char \*data;\n    size_t size;[^\n]*\n)(?=\} pith_str;)", r"\1    int64_t planted;\n")],
+                                 "pith_str.planted is new, and pith_str does not begin with its size"),
     "a parameter's type": ("tensor.h", [(r"pith_shape_count\(const int64_t \*dims, int32_t rank\)", "pith_shape_count(const int64_t *dims, int64_t rank)")],
                            "pith_shape_count was 'int64_t pith_shape_count(const int64_t *dims, int32_t rank)' and is "),
     "a parameter more": ("tensor.h", [(r"pith_shape_count\(const int64_t \*dims", "pith_shape_count(int32_t planted, const int64_t *dims")], "pith_shape_count was "),
@@ -172,6 +172,8 @@ class Changes(WithTrees):
         """What abidiff says of two libraries made from the descriptions."""
         self.assertEqual(api.abi_differences(RELEASE, NOW, self.folder), (0, ""))
         for name, _, _, now in self.each(BREAKS | ADDS):
+            if name == "a handle removed":  # what is left of its functions is no C
+                continue
             with self.subTest(name):
                 status, text = api.abi_differences(RELEASE, now, self.folder)
                 self.assertEqual(status & 3, 0, text)
@@ -198,7 +200,7 @@ class Changes(WithTrees):
 
     def test_names_of_parameters_and_members_that_moved_files(self):
         """A parameter's name breaks nothing; nor does a declaration in another header of the same library."""
-        tree = self.tree("tensor.h", [(r"pith_shape_count\(const int64_t \*dims", "pith_shape_count(const int64_t *sizes")])
+        tree = self.tree("quantize.h", [(r"pith_quantize_row_bytes\(int32_t type, size_t dim", "pith_quantize_row_bytes(int32_t type, size_t width")])
         self.assertEqual(tree.refusals(), [])
         tree = self.tree("embed.h", [(r"^PITH_API size_t pith_embed_dim\([^;]*;\n", "")])
         tree.change("score.h", (r"(^PITH_API )", r"PITH_API size_t pith_embed_dim(const pith_model *model, const struct pith_embed_options *options);\n\1"))
@@ -330,18 +332,85 @@ class Description(unittest.TestCase):
         self.assertEqual(right, (0, []))
         self.assertIn("pith_shape_count", " ".join(other[1]))
 
+    def test_every_libclang(self):
+        """Other versions of libclang give the same bytes; those that are installed are asked."""
+        for library in sorted(Path("/usr/lib").glob("llvm-*/lib/libclang-*.so.1")):
+            with self.subTest(library.name):
+                self.assertEqual(run(sys.executable, SOURCE / "tools/api.py", "--libclang", library).stdout, "the description is that of the headers\n")
+
     def test_facts(self):
-        functions, structs = api.functions(NOW), api.structs(NOW)
-        embed = {p["name"]: p for p in functions["pith_embed"]["parameters"]}
-        self.assertEqual(embed["vectors"]["shape"], "[count][pith_embed_dim(model, options)]")
+        functions, structs, named = api.functions(NOW), api.structs(NOW), {n: d for n, (_, d) in api.named(NOW).items()}
+        of = lambda function: {p["name"]: p for p in functions[function]["parameters"]}
+        embed = of("pith_embed")
+        self.assertEqual(embed["vectors"]["shape"], ["count", "pith_embed_dim(model, options)"])
+        self.assertEqual(embed["vectors"]["direction"], "out")
+        self.assertEqual(embed["texts"]["shape"], ["count"])  # the name is in the plural, and count follows
         self.assertTrue(embed["err"]["nullable"] and embed["options"]["nullable"])
         self.assertNotIn("nullable", embed["model"])
-        self.assertTrue(functions["pith_embed_dim"]["thread_safe"])
+        self.assertEqual(of("pith_embed_tokens")["vectors"]["shape"], embed["vectors"]["shape"])  # "The same"
+        self.assertEqual(of("pith_session_run")["inputs"]["shape"], ["input_count"])
+        self.assertEqual(of("pith_shape_count")["dims"]["shape"], ["rank"])
+        self.assertEqual(of("pith_image_processor_shape")["dims"]["shape"], ["3"])
+        self.assertEqual(of("pith_model_open_memory")["data"], {"name": "data", "type": "const void *", "shape": ["size"], "kept": True})
+        self.assertEqual(of("pith_model_open")["model"], {"name": "model", "type": "pith_model **", "direction": "out", "free": "pith_model_close"})
+        self.assertEqual(of("pith_session_pool_borrow")["session"]["free"], "pith_session_pool_return")
+        self.assertEqual(of("pith_detokenize")["text"]["free"], "pith_text_free")
+        self.assertNotIn("free", of("pith_encode_into")["encoded"])
+        self.assertNotIn("free", of("pith_session_run")["outputs"])
+        self.assertEqual(of("pith_model_run")["outputs"]["free"], "pith_tensor_free")
+        self.assertEqual(of("pith_cpu_report")["info"]["direction"], "inout")  # its size is read
+        self.assertEqual(of("pith_bm25_encode")["role"]["enum"], "pith_role")
+        self.assertEqual(of("pith_profile_tell")["told"]["user"], "user")
+        self.assertEqual(of("pith_source_quantize")["data"].get("nullable"), True)  # "as in pith_source_export"
+        self.assertEqual({functions[f]["threads"] for f in ("pith_embed_dim", "pith_embed", "pith_queue_submit", "pith_tensor_free", "pith_model_close")}, {"any"})
+        self.assertEqual({functions[f]["threads"] for f in ("pith_session_run", "pith_search_index_add", "pith_search_index_remove", "pith_queue_destroy",
+                                                            "pith_model_calibrate", "pith_relational_save")}, {"one"})
         self.assertIn("PITH_ERR_ARGUMENT", functions["pith_embed"]["errors"])
+        self.assertTrue(functions["pith_queue_submit"]["error_text"].startswith("Errors: PITH_ERR_BUSY if the queue is full"))
+        self.assertEqual(functions["pith_encode"]["errors_of"], ["pith_embed"])
         self.assertTrue(functions["pith_session_destroy"]["parameters"][0]["nullable"])
+        self.assertEqual(functions["pith_text_free"]["frees"], "text")
+        self.assertEqual(functions["pith_model_route"]["result"], {"lives": "model"})
+        self.assertEqual(functions["pith_model_share"]["result"], {"free": "pith_model_close"})
+        self.assertEqual(functions["pith_op_ints"]["result"], {"nullable": True, "lives": "model", "shape": ["*count"]})
+        self.assertEqual((named["pith_model"]["close"], named["pith_model"]["threads"]), ("pith_model_close", "any"))
+        self.assertEqual((named["pith_session"]["close"], named["pith_session"]["threads"]), ("pith_session_destroy", "one"))
         self.assertTrue(structs["pith_call"]["plain"])
         self.assertTrue(structs["pith_embed_options"]["sized"])
         self.assertFalse(structs["pith_tensor"]["sized"])
+        self.assertEqual(structs["pith_embed_options"]["init"], "PITH_EMBED_OPTIONS_INIT")
+        self.assertEqual(structs["pith_faces"]["free"], "pith_faces_free")
+        member = lambda struct, name: next(m for m in structs[struct]["members"] if m["name"] == name)
+        self.assertEqual(member("pith_embed_options", "pooling")["enum"], "pith_pooling")
+        self.assertEqual(member("pith_open_options", "flags")["flags"], "PITH_OPEN_")
+        self.assertEqual(member("pith_score_options", "results")["shape"], ["count"])  # "as in pith_embed_options"
+        self.assertEqual(member("pith_sparse_rows", "indices")["shape"], ["offsets[texts]"])
+        self.assertEqual(member("pith_call", "stop")["user"], "user")
+        self.assertEqual(member("pith_optimize_options", "tell")["user"], "tell_user")
+        self.assertTrue(member("pith_search_index_options", "offsets")["kept"])
+        self.assertEqual((named["pith_embed"]["since"], named["pith_embed_tokens"]["since"]), ("0.1.0", "0.2.0"))
+        self.assertEqual(member("pith_embed_options", "failures")["since"], "0.2.0")
+        self.assertEqual(functions["pith_stop_threads"]["section"], "threads of the process")
+
+
+class NotClear(WithTrees):
+    """What a comment must say and does not is refused, with its place."""
+
+    def test_refused(self):
+        for header, pairs, says in (
+                ("chunk.h", [(r"mean, float\[pith_embed_dim\]", "mean")],
+                 "pith_chunk_mean: the comment does not say how many elements mean has (mean[count]), or that *mean is one"),
+                ("model.h", [(r"/\* Does not change once it is open; any number of threads may use it at once. \*/\n", "")],
+                 'pith_model: the comment says neither "any number of threads" nor "one thread at a time may use"'),
+                ("score.h", [(r"Valid as long as the model\. ", "")], "pith_label_name: the comment does not say how long the result lives"),
+                ("tokens.h", [(r"/\* \[count\] \*/", "")], "the comment of pith_tokens.ids does not say how many elements there are"),
+                ("cpu.h", [(r"#define PITH_CPU_INFO_INIT [^\n]*\n", "")], "pith_cpu_info: it begins with its size and has no initialiser"),
+                ("score.h", [(r"as in pith_embed_options; the scores", "as in pith_call; the scores")], "pith_score_options.results is as in pith_call, which has no such member")):
+            with self.subTest(says):
+                done = self.tree(header, pairs).tool()
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(says, done.stderr)
+                self.assertRegex(done.stderr, rf"include/pith/{header}:\d+: ")
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ class Search(Command):
         self.bad(2, "--index", "v.npy", "--offsets", "o.npy", says="goes with --metric maxsim")
         self.bad(2, *flags, "--offsets", "o.npy", "--query", "x", says="needs --query-vectors")
         self.bad(1, "--index", "v.npy", "--query-vectors", "q.npy", says="three axes")
-        for name, array, says in (("float", ends * 0.5, "float64 [50]; offsets are int64"), ("last", ends[:-1], "last offset"),
+        for name, array, says in (("float", ends * 0.5, "float64 [50]; offsets are int64"), ("last", ends[:-1], "the last one, is 198"),
                                   ("fall", ends[::-1].copy(), "offsets[0] is 200"), ("none", ends[:0], "is empty"),
                                   ("two", ends.reshape(5, 10), "int64 [5, 10]")):
             self.save(f"{name}.npy", array)
@@ -177,7 +177,7 @@ class Search(Command):
         self.bad(1, "--index", "v.npy", "--dim", 3, "--query-vectors", "v.npy", says="2 components, not 3")
         self.bad(1, "--index", "v.npy", "--bits", "--query-vectors", "v.npy", says="packbits")
         self.bad(1, "--index", "u8.npy", "--bits", "--dim", 25, "--query-vectors", "u8.npy", says="not 25 bits")
-        self.bad(1, "--index", "u8.npy", "--first-pass", "int8", "--query-vectors", "v.npy", says="first pass")
+        self.bad(1, "--index", "u8.npy", "--first-pass", "int8", "--query-vectors", "v.npy", says="--first-pass is for rows")
         empty = self.rows("--index", "empty.npy", "--query-vectors", "v.npy")
         self.assertEqual([line["hits"] for line in empty], [[], [], []])
         self.assertEqual(self.good("--index", "v.npy", "--query-vectors", "empty.npy"), b"")

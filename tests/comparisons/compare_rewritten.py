@@ -410,7 +410,7 @@ class Refused(Rewritten):
         self.fails("no value 'nothing'", model, "-o", out, "--extract-output", "nothing")
         self.fails("no value 'nothing'", model, "-o", out, "--extract-input", "nothing")
         self.fails("the outputs need the input", model, "-o", out, "--extract-input", "attention_mask")
-        self.fails("named twice", model, "-o", out, "--extract-input", "input_ids", "--extract-input", "input_ids")
+        self.fails("is there twice", model, "-o", out, "--extract-input", "input_ids", "--extract-input", "input_ids")
         self.fails("missing.onnx", self.dir / "missing.onnx", "-o", out)
         self.fails("cannot be written", model, "-o", self.dir / "missing/x.onnx")
         subprocess.run([PITH, "compile", DATA / "hf/bert", "-o", self.dir / "bert.pith"], check=True, capture_output=True)

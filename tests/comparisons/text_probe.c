@@ -134,7 +134,7 @@ const char *probe_decode(probe *p, const int32_t *ids, size_t count, int skip_sp
                          size_t *size) {
     pith_text_free(p->tokenizer, p->text);
     p->text = NULL;
-    return pith_detokenize(&p->text, size, p->tokenizer, ids, count, skip_specials, &p->err)
+    return pith_detokenize(&p->text, size, p->tokenizer, ids, count, skip_specials, NULL, &p->err)
                ? NULL
                : p->text;
 }

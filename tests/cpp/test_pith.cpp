@@ -152,7 +152,7 @@ void test_compiled() {
     CHECK(thrown([&] { again.calibrate(); }) == PITH_ERR_ARGUMENT);
     CHECK(pith::Source(data + "/models/bert-base-script14-eager/model.onnx").check_fusions() == 0);
     o.optimization = 9;
-    CHECK(thrown([&] { pith::Model("all-MiniLM-L6-v2", o); }, "optimization 9") ==
+    CHECK(thrown([&] { pith::Model("all-MiniLM-L6-v2", o); }, "optimization is 9") ==
           PITH_ERR_ARGUMENT);
 }
 
@@ -521,8 +521,18 @@ void test_own_operators() {
         }
         return PITH_OK;
     };
+    const std::string path = data + "/../../examples/selective_build/advanced/model.onnx";
+    auto own = pith::options<pith_open_options>();
+    {
+        const pith::OperatorSet set({ &soft, &range });
+        own.operators = set.get();
+        const pith::Model single(path, own);
+        CHECK(thrown([&] { pith::Model other(path); }, "RowRange") == PITH_ERR_UNSUPPORTED);
+        CHECK(pith_model_output_count(single.get()) == 1);
+    }
+    CHECK(thrown([&] { pith::OperatorSet({ &soft, &soft }); }, "twice") == PITH_ERR_ARGUMENT);
     pith::register_op(range);
-    const pith::Model model(data + "/../../examples/selective_build/advanced/model.onnx");
+    const pith::Model model(path);
     pith::Session session(model);
     std::vector<float> x = { 1, 2, 3, 4, 0, -5, 0.25f, 9, 7, 7, 7, 7 };
     const auto y = session.run({ { "x", pith::tensor(x.data(), { 3, 4 }) } });

@@ -1,9 +1,11 @@
-/* suite.c - models on the CPU and on the far backend: outputs equal bit for bit.
+/* suite.c - models on the CPU and on the far backend: outputs equal bit for bit, or within the
+ * tolerance of the devices.
  *
- * far_suite [--level N] [--seeds N] [--every N] FOLDER…: each model.onnx below the folders is run
- * on its test data sets, twice, with every node on the far backend that can be there (seed 0) and
- * with drawn choices. */
+ * far_suite [--level N] [--seeds N] [--every N] [--devices LIST] FOLDER…: each model.onnx below the
+ * folders is run on its test data sets, twice, with every node on the far backend that can be there
+ * (seed 0) and with drawn choices. */
 #include <ftw.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 #include "base/dtype.h"
 #include "far.h"
 #include "formats/onnx/model_read.h"
+#include "models/model.h"
 #include "pith/pith.h"
 
 enum { MOST_INPUTS = 256 };
@@ -33,6 +36,21 @@ static int compare_paths(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static const char *devices; /* NULL: those of the build */
+
+/* Both 0: the same bits. Of floats that are finite on both sides. */
+static struct tolerance { double rtol, atol; } tolerance;
+
+static bool near(const pith_tensor *a, const pith_tensor *b) {
+    if (a->dtype != PITH_F32 || (!tolerance.rtol && !tolerance.atol)) return false;
+    const float *x = a->data, *y = b->data;
+    for (size_t i = 0; i < a->bytes / sizeof *x; i++)
+        if (x[i] != y[i] && fabs((double)x[i] - (double)y[i]) >
+                                tolerance.atol + tolerance.rtol * fabs((double)x[i]))
+            return false;
+    return true;
+}
+
 static bool same(const pith_tensor *a, const pith_tensor *b) {
     if (a->dtype != b->dtype || a->rank != b->rank) return false;
     for (int i = 0; i < a->rank; i++)
@@ -50,7 +68,7 @@ static bool same(const pith_tensor *a, const pith_tensor *b) {
             if (!pith__str_eq(x[i], y[i])) return false;
         return true;
     }
-    return a->bytes == b->bytes && (!a->bytes || !memcmp(a->data, b->data, a->bytes));
+    return a->bytes == b->bytes && (!a->bytes || !memcmp(a->data, b->data, a->bytes) || near(a, b));
 }
 
 /* A model opened for one choice of nodes. */
@@ -63,13 +81,35 @@ typedef struct side {
     pith_error err;
 } side;
 
+/* The widest of the model's devices. */
+static void take_tolerance(const pith_model *model) {
+    const pith__plan *plan;
+    if (pith__model_plan(&plan, model, NULL, NULL)) return;
+    for (size_t i = 0; i < plan->devices->count; i++) {
+        const pith__device *d = &plan->devices->items[i];
+        const pith__accuracy a = pith__device_accuracy(d);
+        if (a.rtol > tolerance.rtol) tolerance.rtol = a.rtol;
+        if (a.atol > tolerance.atol) tolerance.atol = a.atol;
+    }
+}
+
+/* A list falls back, which would hide an error. */
+static bool side_stayed(const side *s, const char *folder) {
+    pith_statistics n = PITH_STATISTICS_INIT;
+    if (pith_model_statistics(&n, s->model, NULL) || !n.device_fallbacks) return true;
+    printf("%s: work of a device went on elsewhere with seed %u\n", folder, s->seed);
+    return false;
+}
+
 static bool side_open(side *s, uint32_t seed, const char *folder, int level) {
     char path[4200];
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     options.optimization = level ? level : PITH_OPTIMIZATION_NONE;
+    options.devices = devices;
     *s = (side){ .seed = far.seed = seed, .err = PITH_ERROR_INIT };
     if (pith_model_open(&s->model, path, &options, &s->err)) return false;
+    take_tolerance(s->model);
     return !pith_session_create(&s->session, s->model, &s->err) &&
            pith_model_output_count(s->model) <= MOST_INPUTS;
 }
@@ -114,7 +154,7 @@ static size_t read_inputs(pith_tensor *inputs, const char **names, const pith_mo
         if (access(path, F_OK)) continue;
         if (pith__files_open(&bytes, files, path, &err) ||
             pith__onnx_read_value(&inputs[count], NULL, bytes, port->dtype ? port->dtype : PITH_F32,
-                                  files->arena, &err)) {
+                                  NULL, files->arena, &err)) {
             printf("%s: %s\n", path, err.message);
             exit(1);
         }
@@ -167,6 +207,7 @@ static bool check_model(const char *folder, int level, uint32_t first, uint32_t 
             good = false;
         }
         if (good && opened && !run_sets(&cpu, &other, folder)) good = is_drawn(&cpu, folder, level);
+        if (good && opened) good = side_stayed(&other, folder);
         side_close(&other);
     }
     side_close(&cpu);
@@ -186,6 +227,8 @@ int main(int argc, char **argv) {
             level = atoi(argv[++i]);
         else if (!strcmp(argv[i], "--seeds") && i + 1 < argc)
             seeds = (uint32_t)atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--devices") && i + 1 < argc)
+            devices = argv[++i];
         else if (!strcmp(argv[i], "--every") && i + 1 < argc)
             every = (size_t)atoi(argv[++i]);
         else if (nftw(argv[i], collect, 16, FTW_PHYS))

@@ -155,7 +155,7 @@ static void test_no_memory(void **state) {
     open_session(&other, NULL);
     far.bytes_left = 0;
     assert_int_equal(run(&output, &other, &err), PITH_ERR_MEMORY);
-    assert_non_null(strstr(err.message, "backend far"));
+    assert_non_null(strstr(err.message, "backend 'far' has no "));
     far.bytes_left = -1;
     must_run(&other, &wanted);
     close_session(&other);
@@ -276,14 +276,14 @@ static void test_wrong_list(void **state) {
         const char *says;
     } rows[] = {
         { "cuda", PITH_OK, PITH_ERR_ARGUMENT,
-          "there is no device of the list 'cuda'; this build has far, cpu" },
+          "the list of devices 'cuda' has none of this build, which has far, cpu" },
         { "", PITH_OK, PITH_ERR_ARGUMENT, "the list of devices has an empty name" },
         { "far,", PITH_OK, PITH_ERR_ARGUMENT, "the list of devices has an empty name" },
         { "far,cpu,far", PITH_OK, PITH_ERR_ARGUMENT, "the list of devices has 'far' twice" },
         { "far,auto", PITH_OK, PITH_ERR_ARGUMENT, "'auto' stands for all devices; give it alone" },
         { "far", PITH_OK, PITH_ERR_UNSUPPORTED, "no backend can run it" },
         { "far", PITH_ERR_IO, PITH_ERR_UNSUPPORTED,
-          "no device of the list can be used; backend 'far': no far memory in this machine" },
+          "none of the devices can be used; backend 'far': no far memory in this machine" },
         { NULL, PITH_ERR_IO, PITH_ERR_IO, "backend 'far': no far memory in this machine" },
     };
     far.seed = FAR_NONE;
@@ -485,7 +485,8 @@ static void test_description(void **state) {
     far.seed = 4;
     open_session(&o, &options);
     const pith_writer writer = { .write = append, .user = &json };
-    assert_int_equal(pith_model_describe(o.model, PITH_DESCRIBE_JSON, &writer, &err), PITH_OK);
+    assert_int_equal(pith_model_describe(o.model, PITH_DESCRIBE_JSON, NULL, &writer, &err),
+                     PITH_OK);
     char *steps = list_of(json.data, "steps"), *backends = list_of(json.data, "step_backends");
     size_t copies = 0, on_far = 0, on_cpu = 0;
     for (char *s = steps, *b = backends, *next_s, *next_b; (s = strtok_r(s, " ", &next_s));

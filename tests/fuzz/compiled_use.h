@@ -36,7 +36,7 @@ static void save_again(const pith_model *model) {
     pith_model *again = NULL;
     saved s = { 0 };
     const pith_writer writer = { .write = save_piece, .begin = save_begin, .user = &s };
-    pith_status status = pith_model_save(model, &writer, &err);
+    pith_status status = pith_model_save(model, NULL, &writer, &err);
     if (!status) status = pith_model_open_memory(&again, s.bytes, s.size, &options, &err);
     /* Two models at once may need more memory than there is. */
     if (status && status != PITH_ERR_MEMORY && s.bytes) {

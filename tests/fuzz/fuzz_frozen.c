@@ -25,7 +25,7 @@ static void use(pith_str frozen) {
         char *decoded;
         size_t size;
         if (!pith_tokenize(&tokens, t, text, &text, NULL, &err) &&
-            !pith_detokenize(&decoded, &size, t, tokens.ids, tokens.count, 0, &err)) {
+            !pith_detokenize(&decoded, &size, t, tokens.ids, tokens.count, 0, NULL, &err)) {
             if (pith__utf8_valid_prefix(decoded, size) != size) abort();
             pith_text_free(t, decoded);
         }

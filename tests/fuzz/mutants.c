@@ -123,7 +123,7 @@ static void detokenize(const pith_tokenizer *t, const pith_tokens *tokens) {
     for (int32_t skip = 0; skip < 2; skip++) {
         char *text;
         size_t size;
-        if (pith_detokenize(&text, &size, t, tokens->ids, tokens->count, skip, &err))
+        if (pith_detokenize(&text, &size, t, tokens->ids, tokens->count, skip, NULL, &err))
             DEMAND(err.message[0]);
         else
             pith_text_free(t, text);

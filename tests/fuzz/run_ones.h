@@ -80,7 +80,8 @@ static void describe_model(const pith_model *model) {
     for (int form = PITH_DESCRIBE_JSON; form <= PITH_DESCRIBE_DOT; form++) {
         size_t bytes = 0;
         const pith_writer writer = { .write = described, .user = &bytes };
-        if (pith_model_describe(model, (pith_description)form, &writer, &err) && !err.message[0])
+        if (pith_model_describe(model, (pith_description)form, NULL, &writer, &err) &&
+            !err.message[0])
             abort();
     }
 }

@@ -101,39 +101,6 @@ for program in embed_with_needs embed_static cmake/embed_pith cmake/embed_static
     [ "$("$work/$program" "$model")" = "$expected" ] || fail "$program prints something else"
 done
 
-out=$("$work/threads" "$model")
-[ "$(echo "$out" | wc -l)" = 4 ] && [ "$(echo "$out" | sed -n 1p)" = "$(echo "$out" | sed -n 4p)" ] ||
-    fail "threads: equal texts differ: $out"
-# More lines than a batch; the first of the second batch is compared with the last of the first one.
-out=$(for ((i = 0; i < 300; i++)); do echo "a cat sat"; done | "$work/streaming" "$model" | awk '{print $2}' | sort | uniq -c | xargs)
-[ "$out" = "1 0.0000 299 1.0000" ] || fail "streaming: $out"
-out=$("$work/allocator" "$model")
-[ "$(echo "$out" | grep -c '^0 blocks after')" = 2 ] && echo "$out" | grep -q '^limit: ' || fail "allocator: $out"
-"$work/profile" "$model" 2>&1 >"$work/trace.json" | grep -q "^$expected$" || fail "profile: another cosine"
-"${PITH_PYTHON:-python3}" -c '
-import json, sys
-names = {event["name"] for event in json.load(open(sys.argv[1]))["traceEvents"]}
-sys.exit(not {"open", "tokenise", "Linear", "compare"} <= names)' "$work/trace.json" || fail "profile: steps or phases are missing"
-out=$("$work/hybrid_search" "$model" "$source/tests/data/encode/splade-max")
-[ "$(echo "$out" | grep -c '^0\.03[0-9]* *dense *[0-9.]* *sparse *[0-9.]* ')" = 5 ] || fail "hybrid_search: $out"
-"$work/hybrid_search" "$model" >"$work/hybrid.log" && fail "hybrid_search: a dense model has no sparse vectors"
-grep -q "no sparse output" "$work/hybrid.log" || fail "hybrid_search: $(cat "$work/hybrid.log")"
-out=$("$work/tokenizer" "$model" "A cat, unbelievably")
-[ "$(echo "$out" | tail -n 1)" = "a cat, unbelievably" ] && echo "$out" | grep -q "1010 .*bytes 5 to 6: ','" || fail "tokenizer: $out"
-out=$("$work/semantic_search" "$model" "how is the economy doing" "where do animals sleep")
-[ "$(echo "$out" | wc -l)" = 8 ] && echo "$out" | sed -n 2p | grep -q "interest rates\|stock market" &&
-    echo "$out" | sed -n 6p | grep -q "cat\|dog" || fail "semantic_search: $out"
 g++ -std=c++17 -Wall -Wextra -Werror "$source/examples/semantic_search.cpp" -o "$work/semantic_search_cpp" $(pkg-config --cflags --libs pith)
-out=$("$work/semantic_search_cpp" "$model" "where do animals sleep")
-[ "$(echo "$out" | wc -l)" = 3 ] && echo "$out" | sed -n 1p | grep -q "cat\|dog" || fail "semantic_search.cpp: $out"
-"$work/semantic_search_cpp" nothing 2>"$work/cpp.log" && fail "semantic_search.cpp: opens a model that is not there"
-grep -q "no model 'nothing'" "$work/cpp.log" || fail "semantic_search.cpp: $(cat "$work/cpp.log")"
-out=$("$work/rerank" "$source/tests/data/tasks/cross-bert" "what is the capital of france?" "A cat sat on the mat." \
-    "Paris is the capital and largest city of France.")
-wanted=$(printf 'Paris is the capital and largest city of France.\nA cat sat on the mat.\n' | "$prefix/bin/pith" rerank \
-    -m "$source/tests/data/tasks/cross-bert" --query "what is the capital of france?" -k 2 --return-documents |
-    sed 's/.*"score": \([0-9.]*\), "document": "\(.*\)"}/\1 \2/' | awk '{ $1 = sprintf("%.6f", $1); print }')
-[ "$out" = "$wanted" ] || fail "rerank: $out"
-out=$("$work/image_search" "$source/tests/data/vision/clip" "w5 w6" "$source"/tests/data/images/rgb.{png,bmp} nothing.png 2>"$work/image.log")
-[ "$(echo "$out" | grep -c '^-*[01]\.[0-9]* .*/rgb\.')" = 2 ] && grep -q "^nothing.png: " "$work/image.log" || fail "image_search: $out"
+"$source/tests/install/examples.sh" "$work" "$prefix/bin/pith" "$source" "$model" >"$work/examples.log" || fail "$(cat "$work/examples.log")"
 echo "install: seven programs agree and the examples run: $expected"

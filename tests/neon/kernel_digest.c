@@ -143,7 +143,7 @@ static int run_int8(const call *c) {
                 u[i * pith__factor_stride(K) + j] = (i == j ? 9.0f : 0.0f) + z[i] * z[j];
         }
         const bool fit = c->round % 2 && PITH_KERNEL_FIND(pith__unit_factor_fn, "unit_factor",
-                                                          PITH_F32, c->isa)(u, K, column);
+                                                          PITH_F32, c->isa)(u, K, column, NULL);
         ((pith__quantize_panel_fn *)c->fn)(panel, out, panel_of(c, y, c->round % M / 16 * 16, K), K,
                                            fit ? &(pith__factor){ u, order } : NULL, work);
         put_bytes(16, panel, sizeof panel);
@@ -154,7 +154,7 @@ static int run_int8(const call *c) {
                 out[i * pith__factor_stride(K) + j] =
                     (i == j ? 9.0f : 0.0f) + y[i] * y[j] + z[i] * z[j];
         }
-        const bool done = ((pith__unit_factor_fn *)c->fn)(out, K, column);
+        const bool done = ((pith__unit_factor_fn *)c->fn)(out, K, column, NULL);
         for (int64_t i = 0; i < K; i++)
             memset(out + i * pith__factor_stride(K), 0, (size_t)i * sizeof *out);
         put_bytes(N, &done, sizeof done);

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/formats/read_double.h"
+#include "base/memory/account.h"
 #include "base/str.h"
 #include "base/text_out.h"
 #include "base/unicode/utf8.h"
@@ -30,7 +31,7 @@ void pith__json_init(pith__json *j, pith_str text, const char *name, pith__arena
     j->name = name;
     j->arena = arena;
     j->err = err;
-    j->stop = NULL;
+    j->stop = arena ? pith__account_stop(arena->allocator) : NULL;
     j->look = begin;
     j->failed = j->python = j->halves = false;
     j->depth = 0;

@@ -41,9 +41,9 @@ typedef struct pith__json {
     const char *name; /* of the file, for messages */
     pith__arena *arena;
     pith_error *err;
-    pith__stop
-        *stop; /* may be set after init: reading fails when the call must end; NULL: it cannot
-                         be stopped */
+    pith__stop *stop; /* reading fails when the call must end; NULL: it cannot be stopped. It is
+                         that of the opening whose memory the arena is, unless it is set after
+                         init */
     const char *look; /* where stop is asked next */
     bool failed;
     bool python; /* may be set after init, for files that Python programs wrote: NaN, Infinity and

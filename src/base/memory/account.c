@@ -137,6 +137,15 @@ struct pith__held *pith__account_files(const pith_allocator *allocator) {
     return a ? a->files : NULL;
 }
 
+struct pith__stop *pith__account_stop(const pith_allocator *allocator) {
+    while (allocator && allocator->alloc == account_alloc) {
+        const pith__account *a = allocator->user;
+        if (a->stop) return a->stop;
+        allocator = &a->host;
+    }
+    return NULL;
+}
+
 pith_status pith__account_explain(const pith__account *account, pith_status status,
                                   pith_error *err) {
     if (status != PITH_ERR_MEMORY || !atomic_load_explicit(&account->limited, memory_order_relaxed))

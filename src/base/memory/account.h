@@ -23,6 +23,8 @@ typedef struct pith__account {
                                 refused */
     struct pith__held *files; /* what reading files in memory of this account sees (base/os/file.h);
                                  NULL: what is there now */
+    struct pith__stop *stop;  /* while the handle that holds the account is opened: what may end
+                                 that; else NULL */
 } pith__account;
 
 /* own: bytes that the host allocated for the handle that holds the account; they count as held. An
@@ -69,6 +71,10 @@ size_t pith__account_room(const pith_allocator *allocator);
 
 /* Returns the held files that go with an allocator; NULL: there are none. */
 struct pith__held *pith__account_files(const pith_allocator *allocator);
+/* Returns what may end the opening of the handle whose account the allocator belongs to, or of one
+ * that this account lies within; NULL: none is opened. For reading, decoding and copying of what a
+ * handle is made of, which all happen in memory of its account. */
+struct pith__stop *pith__account_stop(const pith_allocator *allocator);
 
 /* Returns the host's allocator behind an account's, or the allocator itself if it has no account.
  * For memory that may outlive the account. */

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/memory/account.h"
+#include "base/stop.h"
 #include "base/str.h"
 
 static const uint8_t nothing[1] = { 0 };
@@ -22,8 +23,11 @@ static const uint8_t nothing[1] = { 0 };
  * there. */
 #define PIPE_BUFFER ((size_t)64 << 10)
 
+/* Bytes of one read: a millisecond, or some from a disk. */
+#define READ_PIECE ((size_t)4 << 20)
+
 static pith_status read_all(pith__file *file, int fd, size_t expected, bool regular,
-                            const char *path, pith_error *err) {
+                            const char *path, pith__stop *stop, pith_error *err) {
     size_t capacity = regular ? expected : PIPE_BUFFER, size = 0;
     uint8_t *data = pith__memory_alloc(file->allocator, capacity, 64);
     if (!data) return pith__fail_memory(err, capacity);
@@ -41,7 +45,13 @@ static pith_status read_all(pith__file *file, int fd, size_t expected, bool regu
             data = grown;
             capacity *= 2;
         }
-        ssize_t got = read(fd, data + size, capacity - size);
+        const pith_status ended = pith__stop_check(stop, err);
+        if (ended) {
+            pith__memory_free(file->allocator, data);
+            return ended;
+        }
+        const size_t piece = capacity - size < READ_PIECE ? capacity - size : READ_PIECE;
+        ssize_t got = read(fd, data + size, piece);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) {
             pith__memory_free(file->allocator, data);
@@ -58,7 +68,8 @@ static pith_status read_all(pith__file *file, int fd, size_t expected, bool regu
 /* Only regular files are mapped. Pipes and the like can be read if the caller wants a copy; a
  * directory or a device is refused. An empty file has an address too, since mmap refuses a length
  * of 0. */
-static pith_status open_fd(pith__file *file, int fd, const char *path, bool copy, pith_error *err) {
+static pith_status open_fd(pith__file *file, int fd, const char *path, bool copy, pith__stop *stop,
+                           pith_error *err) {
     struct stat st;
     if (fstat(fd, &st)) return pith__fail(err, PITH_ERR_IO, "%s: %s", path, strerror(errno));
     if (S_ISDIR(st.st_mode)) return pith__fail(err, PITH_ERR_IO, "%s: is a directory", path);
@@ -68,7 +79,7 @@ static pith_status open_fd(pith__file *file, int fd, const char *path, bool copy
         return pith__fail(err, PITH_ERR_IO, "%s: not a regular file", path);
     if (regular && (uint64_t)st.st_size > PTRDIFF_MAX)
         return pith__fail(err, PITH_ERR_IO, "%s: too large", path);
-    if (copy) return read_all(file, fd, (size_t)st.st_size, regular, path, err);
+    if (copy) return read_all(file, fd, (size_t)st.st_size, regular, path, stop, err);
     if (st.st_size == 0) {
         file->data = nothing;
         return PITH_OK;
@@ -87,8 +98,15 @@ static pith__held *file_held(const pith_allocator *allocator) {
 
 pith_status pith__file_open(pith__file *file, const char *path, bool copy,
                             const pith_allocator *allocator, pith_error *err) {
+    pith__stop *stop = pith__account_stop(allocator);
     pith__held *held = file_held(allocator);
-    if (held) return held->open(held, file, path, err);
+    return held ? held->open(held, file, path, stop, err)
+                : pith__file_open_until(file, path, copy, allocator, stop, err);
+}
+
+pith_status pith__file_open_until(pith__file *file, const char *path, bool copy,
+                                  const pith_allocator *allocator, pith__stop *stop,
+                                  pith_error *err) {
     /* O_NONBLOCK: opening a pipe without a writer must not block before the pipe is refused. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (copy ? 0 : O_NONBLOCK));
     if (fd < 0) {
@@ -97,7 +115,7 @@ pith_status pith__file_open(pith__file *file, const char *path, bool copy,
                           strerror(errno));
     }
     pith__file opened = { .allocator = allocator ? allocator : &pith__allocator_default };
-    pith_status status = open_fd(&opened, fd, path, copy, err);
+    pith_status status = open_fd(&opened, fd, path, copy, stop, err);
     close(fd);
     if (!status) *file = opened;
     return status;

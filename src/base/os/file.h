@@ -6,6 +6,7 @@
 
 #include "base/memory/memory.h"
 #include "base/private_symbol.h"
+#include "base/stop.h"
 
 typedef struct pith__file {
     const uint8_t *data; /* never NULL once open, also for an empty file */
@@ -21,7 +22,9 @@ typedef struct pith__file {
  * it in place of the system. Thread-safe. */
 typedef struct pith__held pith__held;
 struct pith__held {
-    pith_status (*open)(pith__held *held, pith__file *file, const char *path, pith_error *err);
+    /* stop, which may be NULL, is that of who asks: the file may have to be read now. */
+    pith_status (*open)(pith__held *held, pith__file *file, const char *path, pith__stop *stop,
+                        pith_error *err);
     pith_status (*there)(pith__held *held, bool *there, const char *path, pith_error *err);
     bool (*is_dir)(pith__held *held, const char *path);
     /* As pith__dir_names; the arrays belong to the held files. */
@@ -35,9 +38,14 @@ struct pith__held {
 };
 
 /* Maps the file, or reads it if copy is set. Directories and devices are refused. Pipes and
- * /dev/stdin are refused unless copy is set. */
+ * /dev/stdin are refused unless copy is set. Reading ends with the opening that the allocator's
+ * account belongs to (pith__account_stop). */
 PITH_PRIVATE pith_status pith__file_open(pith__file *file, const char *path, bool copy,
                                          const pith_allocator *allocator, pith_error *err);
+/* The same of a file of the system, ended by this stop, which may be NULL. */
+pith_status pith__file_open_until(pith__file *file, const char *path, bool copy,
+                                  const pith_allocator *allocator, pith__stop *stop,
+                                  pith_error *err);
 PITH_PRIVATE void pith__file_close(pith__file *file);
 
 /* All files that one model holds open: the model, external data, safetensors shards. They are

@@ -7,6 +7,8 @@
 
 /* See pith_set_threads. */
 #define COUNT_MOST 512
+/* A call may ask for more, and takes as many as it has use for; beyond this it is a mistake. */
+#define CALL_MOST 4096
 static atomic_int count_default;
 
 /* Looked up once: operators ask for each of their parallel runs. */
@@ -21,6 +23,9 @@ static const pith__threads_part *on_threads_part(void) {
 
 pith_status pith__threads_check(int threads, pith_error *err) {
     if (threads < 0) return pith__fail(err, PITH_ERR_ARGUMENT, "threads must not be negative");
+    if (threads > CALL_MOST)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "threads is %d; it must be from 0 to %d", threads,
+                          CALL_MOST);
     if (threads <= 1 || on_threads_part()) return PITH_OK;
     return pith__piece_check_for("parts", PITH_STR("threads"), "threads", err);
 }
@@ -68,6 +73,13 @@ void pith__threads_wake(int threads) {
 uintptr_t pith__threads_self(void) {
     const pith__threads_part *own = on_threads_part();
     return own ? own->self() : 0;
+}
+
+pith_status pith__threads_lock(pthread_mutex_t *lock, pith__stop *stop, pith_error *err) {
+    const pith__threads_part *own = on_threads_part();
+    if (own && stop) return own->lock(lock, stop) ? PITH_OK : pith__stop_check(stop, err);
+    pthread_mutex_lock(lock);
+    return PITH_OK;
 }
 
 void pith__threads_pin(bool pin) {

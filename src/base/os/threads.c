@@ -74,6 +74,7 @@ static struct {
     pid_t ids[THREADS_MAX]; /* of those that have ended */
     pith_executor host;     /* run is NULL: there is none */
     int hosted;             /* runs on the host's threads */
+    atomic_int helping;     /* helpers inside jobs, also of closed ones */
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER,
            .work = PTHREAD_COND_INITIALIZER,
            .done = PTHREAD_COND_INITIALIZER, /* see watch_forks */
@@ -156,8 +157,11 @@ static job *find_job(const job *above) {
 static void help(job *j) {
     int worker = ++j->joined;
     atomic_fetch_add_explicit(&j->active, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&pool.helping, 1, memory_order_relaxed);
     pthread_mutex_unlock(&pool.lock);
     draw_parts(j, worker);
+    /* First, so that whoever sees that the run is over finds its helpers gone. */
+    atomic_fetch_sub_explicit(&pool.helping, 1, memory_order_relaxed);
     /* The last access to the job. */
     bool last = atomic_fetch_sub_explicit(&j->active, 1, memory_order_release) == 1;
     pthread_mutex_lock(&pool.lock);
@@ -217,6 +221,7 @@ static void after_fork_child(void) {
     make_done();
     pool.jobs = NULL;
     pool.threads = pool.sleepers = pool.waiters = pool.ended = pool.hosted = 0;
+    atomic_store_explicit(&pool.helping, 0, memory_order_relaxed);
     pool.stopping = false;
 }
 
@@ -403,11 +408,32 @@ static void await_end(pid_t id) {
     }
 }
 
+/* Waits for two milliseconds at a time. */
+static bool threads_lock(pthread_mutex_t *lock, pith__stop *stop) {
+    int failed = pthread_mutex_trylock(lock);
+    while (failed) {
+        struct timespec until;
+        if (pith__stop_asked(stop)) return false;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 2000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        failed = pthread_mutex_timedlock(lock, &until);
+    }
+    return true;
+}
+
+/* Called with the lock held: whether somebody's tasks run. The last parts of a job run after it is
+ * closed: one of them that ended the threads would wait for its own. */
+static bool is_busy(void) {
+    return pool.jobs || pool.hosted || atomic_load_explicit(&pool.helping, memory_order_relaxed);
+}
+
 static bool threads_stop(void) {
     pthread_once(&once, watch_forks);
     pthread_mutex_lock(&pool.lock);
     while (pool.stopping) pthread_cond_wait(&pool.done, &pool.lock);
-    const bool busy = pool.jobs || pool.hosted;
+    const bool busy = is_busy();
     const int threads = busy ? 0 : pool.threads;
     if (!threads) {
         pthread_mutex_unlock(&pool.lock);
@@ -429,7 +455,7 @@ static bool threads_stop(void) {
 
 static bool threads_host(const pith_executor *host) {
     pthread_mutex_lock(&pool.lock);
-    const bool busy = pool.jobs || pool.hosted;
+    const bool busy = is_busy();
     if (!busy) pool.host = host ? *host : (pith_executor){ NULL, NULL };
     pthread_mutex_unlock(&pool.lock);
     return !busy;
@@ -465,6 +491,7 @@ const pith__part pith__part_threads = { "threads", &(const pith__threads_part){
                                                        .wake = threads_wake,
                                                        .pin = threads_pin,
                                                        .self = threads_self,
+                                                       .lock = threads_lock,
                                                        .stop = threads_stop,
                                                        .host = threads_host,
                                                        .spin = threads_spin,

@@ -9,6 +9,7 @@
 #ifndef PITH_BASE_OS_THREADS_H
 #define PITH_BASE_OS_THREADS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -55,6 +56,10 @@ void pith__threads_wake(int threads);
  * build without threads. */
 uintptr_t pith__threads_self(void);
 
+/* Takes a lock whose holder may keep it for long, or returns the error of a call that must end
+ * before it has it. stop may be NULL. */
+pith_status pith__threads_lock(pthread_mutex_t *lock, pith__stop *stop, pith_error *err);
+
 /* If pin is true, threads created from now on are pinned: helper n to the n-th CPU of the calling
  * thread's current affinity mask, modulo its size. CPU 0 of the mask is left for the caller of
  * runs, which is never pinned. */
@@ -73,6 +78,7 @@ typedef struct pith__threads_part {
     void (*wake)(int threads);
     void (*pin)(bool pin);
     uintptr_t (*self)(void);
+    bool (*lock)(pthread_mutex_t *lock, pith__stop *stop); /* false: the call must end */
     bool (*stop)(void);
     bool (*host)(const pith_executor *host);
     void (*spin)(uint64_t nanoseconds); /* UINT64_MAX: the default */

@@ -14,7 +14,7 @@
 
 #include "base/dtype.h"
 #include "base/memory/poison.h"
-#include "engine/exec/run_state.h"
+#include "engine/exec/device_runs.h"
 #include "engine/ops/shared/call_op.h"
 
 /* Results up to this many bytes are computed at bind if their inputs are known. A larger limit
@@ -489,7 +489,11 @@ static pith_status settle_step(pith__binder *k, const pith__step *step, pith__bo
     }
     if (op->flags & PITH_OP_VIEW) return place_view(k, step, bound);
     size_t scratch = 0;
-    pith_status status = pith__step_scratch(step, c, k->how->threads, &scratch);
+    pith_status status;
+    if (step->is_copy && k->how->ends &&
+        pith__run_devices_used->settle_copy(k, step, bound, &status))
+        return status;
+    status = pith__step_scratch(step, c, k->how->threads, &scratch);
     if (status) return fail_place(status, step, k->err);
     bound->scratch_bytes = scratch;
     if (can_run_now(k, step, bound)) return run_now(k, step, bound);
@@ -559,8 +563,9 @@ static pith_status bind_step(pith__binder *k, uint32_t index) {
 /* Sets for each value the last step that needs its memory: its own last reader, or the last reader
  * of a view of it. Steps are visited backward, so that a view of a view has handed on its end
  * before the value it shows is reached. */
-static void find_ends(pith__binder *k) {
+static pith_status find_ends(pith__binder *k) {
     memcpy(k->end, k->plan->last_use, k->plan->value_count * sizeof *k->end);
+    if (k->how->ends) PITH_TRY(pith__run_devices_used->keep(k));
     for (size_t i = k->plan->step_count; i-- > 0;) {
         const pith__step *step = &k->plan->steps[i];
         if (!(step->node->op->flags & PITH_OP_VIEW) || !step->in_count || !step->out_count ||
@@ -570,6 +575,7 @@ static void find_ends(pith__binder *k) {
         uint32_t shown = k->end[step->out[0]->id], *own = &k->end[step->in[0]->id];
         if (shown != UINT32_MAX && (*own == UINT32_MAX || *own < shown)) *own = shown;
     }
+    return PITH_OK;
 }
 
 static int compare_ends(const void *a, const void *b) {
@@ -620,22 +626,29 @@ static pith_status keep_separate(pith__binder *k, size_t *first) {
 }
 
 /* Finds the outputs that a run can compute straight in the memory its caller bound to them. Such an
- * output has a slot of host memory, and everything in that slot moves with it: what the output was
- * written over, and its views. If two outputs share a slot, the first has it; the other one is
- * copied. owner: by slot, 1 + index of the output. */
+ * output has a slot, and everything in that slot moves with it: what the output was written over,
+ * and its views. If two outputs share a slot, the first has it; the other one is copied. owner: by
+ * memory and slot, 1 + index of the output. */
 static pith_status find_movable(pith__binder *k, size_t **owner) {
     pith__binding *b = k->binding;
     const size_t count = k->plan->graph->output_count;
     b->outputs = pith__arena_array(&b->arena, count, sizeof *b->outputs);
-    *owner = pith__arena_array(k->how->scratch, k->rooms[0].count, sizeof **owner);
-    if (!b->outputs || !*owner) return bind_out_of_memory(k);
+    if (!b->outputs) return bind_out_of_memory(k);
+    for (size_t m = 0; m < k->plan->devices->memory_count; m++) {
+        owner[m] = pith__arena_array(k->how->scratch, k->rooms[m].count, sizeof **owner);
+        if (!owner[m]) return bind_out_of_memory(k);
+    }
     for (size_t i = 0; i < count; i++) {
-        const uint32_t id = k->plan->outputs[i]->id, slot = k->slot_of[id];
+        const pith__value *value = k->plan->outputs[i];
+        if (k->how->ends) value = pith__run_devices_used->source(k->plan, k->how->ends, i);
+        const uint32_t id = value->id, slot = k->slot_of[id];
+        const int memory = k->plan->memory_of[id];
         b->outputs[i].known =
             b->tensors[id].dtype != PITH_UNDEFINED && b->tensors[id].dtype < PITH_DTYPE_COUNT;
-        if (slot == PITH_NO_SLOT || k->plan->memory_of[id] || (*owner)[slot]) continue;
+        if (slot == PITH_NO_SLOT || owner[memory][slot]) continue;
         b->outputs[i].movable = true;
-        (*owner)[slot] = i + 1;
+        b->outputs[i].memory = memory;
+        owner[memory][slot] = i + 1;
     }
     return PITH_OK;
 }
@@ -675,8 +688,10 @@ static pith_status place_all(pith__binder *k) {
         }
     }
     if (k->how->separate) PITH_TRY(keep_separate(k, first));
-    size_t *owner;
-    PITH_TRY(find_movable(k, &owner));
+    size_t **owner =
+        pith__arena_array(k->how->scratch, k->plan->devices->memory_count, sizeof *owner);
+    if (!owner) return bind_out_of_memory(k);
+    PITH_TRY(find_movable(k, owner));
     size_t placed = 0;
     for (size_t i = 0; i < values; i++) placed += k->slot_of[i] != PITH_NO_SLOT;
     b->placed = pith__arena_array(&b->arena, placed, sizeof *b->placed);
@@ -687,7 +702,7 @@ static pith_status place_all(pith__binder *k) {
         size_t offset = k->rooms[memory].slots[k->slot_of[i]].offset;
         pith__separate_slot *own =
             k->how->separate ? &b->separate.slots[first[memory] + k->slot_of[i] + 1] : NULL;
-        size_t output = memory ? 0 : owner[k->slot_of[i]];
+        size_t output = owner[memory][k->slot_of[i]];
         if (output && b->tensors[i].bytes > b->outputs[output - 1].bytes)
             b->outputs[output - 1].bytes = b->tensors[i].bytes;
         b->placed[b->placed_count++] = (struct pith__placed){ .tensor = &b->tensors[i],
@@ -732,7 +747,7 @@ pith_status pith__binding_make(pith__binding *binding, const pith__bind *how) {
     }
     memset(k.slot_of, 0xFF, values * sizeof *k.slot_of);
     memset(k.maker, 0xFF, values * sizeof *k.maker);
-    find_ends(&k);
+    PITH_TRY(find_ends(&k));
     PITH_TRY(bind_ports(&k));
     PITH_TRY(bind_known(&k));
     for (size_t i = 0; i < plan->step_count; i++) PITH_TRY(bind_step(&k, (uint32_t)i));

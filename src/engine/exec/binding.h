@@ -66,6 +66,7 @@ typedef struct pith__bound_memory {
 typedef struct pith__bound_output {
     bool known;   /* its shape is known before the run */
     bool movable; /* the tensors with its number in pith__placed are all that share its memory */
+    int memory;   /* of these tensors */
     size_t bytes; /* of the largest of them */
     void *data;   /* where it was when the tensors' addresses were last set; NULL: in the buffer */
 } pith__bound_output;
@@ -74,6 +75,11 @@ typedef struct pith__alias { /* a tensor that is a view of a port */
     pith_tensor *tensor;
     const pith_tensor *port;
 } pith__alias;
+
+typedef struct pith__device_alias { /* a tensor that is a port in the memory of a device */
+    pith_tensor *tensor;
+    size_t port;
+} pith__device_alias;
 
 /* A binding belongs to one executor. Ports are the graph's inputs, then its captures. */
 typedef struct pith__binding {
@@ -90,6 +96,9 @@ typedef struct pith__binding {
     pith__bound_output *outputs; /* [output_count] */
     pith__alias *aliases;        /* views of ports */
     size_t alias_count;
+    const uint8_t *ends; /* [ports + outputs]: the memory that each lies in; NULL: the host's */
+    pith__device_alias *device_aliases;
+    size_t device_alias_count;
     pith__separate separate;
     struct pith__region *regions; /* steps that run side by side (engine/exec/branches.h), in their
                                      order */
@@ -111,6 +120,7 @@ typedef struct pith__bind {
                                              change; NULL: none */
     bool separate;                        /* give each value memory of its own instead of a place in
                                              one buffer */
+    const uint8_t *ends;                  /* as in the binding (engine/exec/device_runs.h) */
     pith__stop *stop;                     /* may be NULL */
     pith__arena *scratch;                 /* reset by the caller */
     pith_error *err;

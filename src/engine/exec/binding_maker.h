@@ -25,7 +25,7 @@ typedef struct pith__binder {
                                     none */
     const pith_tensor **port_of; /* by value id: the port whose memory it shows */
     pith__room *rooms;           /* by memory */
-    size_t alias_capacity;
+    size_t alias_capacity, device_alias_capacity;
     const pith__type **in;
     pith__type *out;
     pith_error *err;

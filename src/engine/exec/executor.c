@@ -17,6 +17,7 @@
 #include "base/left_out_pieces.h"
 #include "base/memory/poison.h"
 #include "base/os/clock.h"
+#include "engine/exec/device_runs.h"
 #include "engine/exec/output_subsets.h"
 #include "engine/exec/output_target.h"
 #include "engine/exec/run_state.h"
@@ -90,6 +91,8 @@ pith_status pith__executor_make(pith__executor **executor, const pith__plan *pla
     for (size_t m = 0; m < plan->devices->memory_count; m++)
         e->memories[m].device = plan->devices->memories[m];
     pith_status status = find_parts(e, err);
+    if (!status && pith__run_devices_used && plan->devices->memory_count > 1)
+        status = pith__run_devices_used->make(e, err);
     if (status)
         pith__executor_destroy(e);
     else
@@ -123,6 +126,7 @@ static void end_levels(pith__executor *e) {
 
 void pith__executor_destroy(pith__executor *e) {
     if (!e) return;
+    if (e->devices) pith__run_devices_used->end(e);
     pith__separate_end_all(e);
     for (size_t i = 0; i < e->binding_count; i++) {
         if (e->subgraphs) e->subgraphs->end_binding(e, e->bindings[i]);
@@ -161,7 +165,8 @@ static pith__binding *find_binding(pith__executor *e, int threads) {
         pith__binding *b = e->bindings[i];
         size_t p = 0;
         while (b->threads == threads && p < ports && same_port(&e->ports[p], &b->ports[p])) p++;
-        if (b->threads == threads && p == ports) return b;
+        if (b->threads != threads || p != ports) continue;
+        if (!e->devices || pith__run_devices_used->fits(e, b)) return b;
     }
     return NULL;
 }
@@ -210,6 +215,7 @@ static pith_status get_binding(pith__executor *e, int threads, pith__stop *stop,
                            .beside = e->beside,
                            .tails = e->tails,
                            .separate = e->options.separate,
+                           .ends = e->devices && e->devices->any ? e->devices->ends : NULL,
                            .stop = stop,
                            .scratch = &e->scratch,
                            .err = err };
@@ -235,10 +241,17 @@ static pith_status get_binding(pith__executor *e, int threads, pith__stop *stop,
 /* Takes the inputs of a run. Operators rely on the alignment of a type, so an input that lies
  * elsewhere is copied. An initializer that is an input as well can be given only with the value it
  * has in the model, since the plan has folded or packed it. */
-static pith_status set_ports(pith__executor *e, const pith_tensor *ports, pith_error *err) {
+static pith_status set_ports(pith__executor *e, const pith_tensor *ports, pith__stop *stop,
+                             pith_error *err) {
+    if (e->devices || (e->targets && pith__run_devices_used))
+        PITH_TRY(pith__run_devices_used->begin(e, err));
     for (size_t p = 0; p < pith__plan_port_count(e->plan); p++) {
         pith_tensor *t = &e->ports[p];
         *t = ports[p];
+        if (t->device && pith__run_devices_used) {
+            PITH_TRY(pith__run_devices_used->take_port(e, p, &ports[p], err));
+            continue;
+        }
         const pith__value *value = pith__plan_port(e->plan, p);
         const pith_tensor *fixed = value->type.data;
         if (fixed && value->kind == PITH_VALUE_INPUT && t->dtype) {
@@ -263,7 +276,7 @@ static pith_status set_ports(pith__executor *e, const pith_tensor *ports, pith_e
         if (fits) continue;
         t->data = pith__late_alloc(e, t->bytes);
         if (!t->data) return pith__fail_memory(err, t->bytes);
-        memcpy(t->data, ports[p].data, t->bytes);
+        PITH_TRY(pith__copy_until(stop, t->data, ports[p].data, t->bytes, err));
     }
     return PITH_OK;
 }
@@ -321,6 +334,7 @@ static pith_status check_targets(const pith__executor *e, const pith__binding *b
 static void *direct_target(const pith__executor *e, const pith__binding *b, size_t output) {
     const pith__bound_output *o = &b->outputs[output];
     if (!has_target(e, output) || !o->movable || e->options.separate) return NULL;
+    if (e->devices && !pith__run_devices_used->takes(e, output, o->memory)) return NULL;
     const pith_tensor *target = &e->targets[output];
     if (target->bytes < o->bytes) return NULL;
     if ((uintptr_t)target->data % pith__dtype_alignment(target->dtype)) return NULL;
@@ -348,6 +362,7 @@ static void set_addresses(pith__executor *e, pith__binding *b) {
         const pith__value *value = pith__plan_port(e->plan, p);
         if (!value->type.data && e->ports[p].dtype) b->tensors[value->id] = e->ports[p];
     }
+    if (e->devices) pith__run_devices_used->set_addresses(e, b);
     for (size_t i = 0; i < b->alias_count; i++)
         b->aliases[i].tensor->data = b->aliases[i].port->data;
     if (e->options.separate) return;
@@ -495,24 +510,36 @@ pith_status pith__running_step(pith__running *r, pith_error *err) {
     return PITH_OK;
 }
 
-/* Runs the step, or the region that begins with it. Sets *end to the step after. */
-static pith_status run_next(pith__running *r, const pith__region *region, size_t *end,
-                            pith_error *err) {
+/* Overwrites what step was the last to need. */
+static void poison_dead(pith__running *r, size_t step) {
+    const pith__binding *b = r->binding;
+    for (; r->dead < b->dying_count && b->dying[r->dead].end <= step; r->dead++)
+        pith__poison((char *)r->executor->level->buffers[0].data + b->dying[r->dead].offset,
+                     b->dying[r->dead].bytes);
+}
+
+/* Runs the step, or the region that begins with it. Sets *end to the step after. Two loops call it.
+ */
+__attribute__((noinline)) static pith_status run_next(pith__running *r, const pith__region *region,
+                                                      size_t *end, pith_error *err) {
     *end = region && region->begin == r->step ? region->end : r->step + 1;
     if (r->executor->options.separate)
         PITH_TRY(pith__separate_begin(r->executor, r->binding, r->step, err));
     PITH_TRY(*end > r->step + 1 ? r->executor->beside->run(r, region, err)
                                 : pith__running_step(r, err));
     if (r->executor->options.separate) pith__separate_end(r->executor, r->binding, *end - 1);
+    if (PITH_POISONS && !r->executor->options.separate) poison_dead(r, *end - 1);
     return PITH_OK;
 }
 
-/* Overwrites what step was the last to need. *next: the first slot that has not ended yet. */
-static void poison_dead(const pith__executor *e, const pith__binding *b, size_t step,
-                        size_t *next) {
-    for (; *next < b->dying_count && b->dying[*next].end <= step; ++*next)
-        pith__poison((char *)e->level->buffers[0].data + b->dying[*next].offset,
-                     b->dying[*next].bytes);
+static pith_status run_steps(pith__running *r, pith_error *err) {
+    const pith__binding *b = r->binding;
+    for (size_t end = 0, region = 0; r->step < r->executor->plan->step_count; r->step = end) {
+        const pith__region *next = region < b->region_count ? &b->regions[region] : NULL;
+        PITH_TRY(run_next(r, next, &end, err));
+        region += next && next->end == end;
+    }
+    return PITH_OK;
 }
 
 /* Which steps the wanted outputs do not need. */
@@ -532,7 +559,7 @@ pith_status pith__executor_run_ports(pith__executor *e, pith_tensor *outputs,
                                      pith_error *err) {
     pith__binding *b = NULL;
     PITH_TRY(pith__late_reset(e, err));
-    PITH_TRY(set_ports(e, ports, err));
+    PITH_TRY(set_ports(e, ports, stop, err));
     PITH_TRY(find_skips(e, err));
     PITH_TRY(make_ready(e, threads, stop, &b, err));
     if (e->targets) PITH_TRY(check_targets(e, b, err));
@@ -545,20 +572,14 @@ pith_status pith__executor_run_ports(pith__executor *e, pith_tensor *outputs,
                                   .subgraph = e->subgraphs ? e->subgraphs->run : NULL },
                         .executor = e,
                         .binding = b };
-    size_t alive = 0;
     pith__poison(e->level->buffers[0].data, e->level->buffers[0].bytes);
     PITH_TRY(pith__stop_check(stop, err));
-    for (size_t end = 0, region = 0; r.step < e->plan->step_count; r.step = end) {
-        const pith__region *next = region < b->region_count ? &b->regions[region] : NULL;
-        PITH_TRY(run_next(&r, next, &end, err));
-        region += next && next->end == end;
-        if (PITH_POISONS && !e->options.separate) poison_dead(e, b, end - 1, &alive);
-    }
+    PITH_TRY(e->devices ? pith__run_devices_used->run(&r, run_next, err) : run_steps(&r, err));
     pith__late_count(e);
     for (size_t i = 0; i < e->plan->graph->output_count; i++)
         outputs[i] = is_wanted(e, i) ? b->tensors[e->plan->outputs[i]->id]
                                      : (pith_tensor){ .dtype = PITH_UNDEFINED };
-    return PITH_OK;
+    return e->devices ? pith__run_devices_used->finish(e, b, outputs, err) : PITH_OK;
 }
 
 static int order_of_addresses(const void *a, const void *b) {
@@ -576,11 +597,13 @@ static bool lies_in_target(const pith__executor *e, const pith_tensor *output, s
     return false;
 }
 
-static pith_status fill_targets(const pith__executor *e, pith_tensor *outputs, pith_error *err) {
+static pith_status fill_targets(const pith__executor *e, pith_tensor *outputs, pith__stop *stop,
+                                pith_error *err) {
     for (size_t i = 0; i < e->plan->graph->output_count; i++) {
         if (!has_target(e, i)) continue;
+        if (outputs[i].device) continue;
         bool there = outputs[i].data == e->targets[i].data;
-        PITH_TRY(pith__target_fill(&outputs[i], &e->targets[i], output_name(e, i), err));
+        PITH_TRY(pith__target_fill(&outputs[i], &e->targets[i], output_name(e, i), stop, err));
         pith__executor_note(e, there ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
     }
     return PITH_OK;
@@ -591,7 +614,8 @@ static pith_status fill_targets(const pith__executor *e, pith_tensor *outputs, p
  * target. Targets are filled after these copies, since filling one could overwrite what such an
  * output shows. Inputs are found by address in a sorted list: there may be many outputs and inputs.
  */
-static pith_status settle_outputs(pith__executor *e, pith_tensor *outputs, pith_error *err) {
+static pith_status settle_outputs(pith__executor *e, pith_tensor *outputs, pith__stop *stop,
+                                  pith_error *err) {
     size_t count = 0;
     bool sequences = false;
     for (size_t p = 0; p < pith__plan_port_count(e->plan); p++) {
@@ -601,17 +625,17 @@ static pith_status settle_outputs(pith__executor *e, pith_tensor *outputs, pith_
     if (count) qsort(e->lent, count, sizeof *e->lent, order_of_addresses);
     for (size_t i = 0; i < e->plan->graph->output_count; i++) {
         pith_tensor *t = &outputs[i];
-        if (!is_wanted(e, i)) continue;
+        if (!is_wanted(e, i) || t->device) continue;
         bool borrowed = (t->dtype == PITH_SEQUENCE && sequences) || lies_in_target(e, t, i);
         if (count && t->data && !borrowed && !has_target(e, i))
             borrowed = bsearch(&t->data, e->lent, count, sizeof *e->lent, order_of_addresses);
         if (!has_target(e, i))
             pith__executor_note(e, borrowed ? PITH_COUNT_tensors_copied : PITH_COUNT_tensors_bound,
                                 1);
-        if (borrowed) PITH_TRY(pith__tensor_copy(t, t, executor_arena_memory, &e->late, err));
+        if (borrowed) PITH_TRY(pith__tensor_copy(t, t, executor_arena_memory, &e->late, stop, err));
     }
     pith__late_count(e);
-    return fill_targets(e, outputs, err);
+    return fill_targets(e, outputs, stop, err);
 }
 
 pith_status pith__executor_run(pith__executor *executor, pith_tensor *outputs,
@@ -620,14 +644,14 @@ pith_status pith__executor_run(pith__executor *executor, pith_tensor *outputs,
     executor->tree->failed = NULL;
     PITH_TRY(
         pith__executor_run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, stop, err));
-    return settle_outputs(executor, outputs, err);
+    return settle_outputs(executor, outputs, stop, err);
 }
 
 pith_status pith__executor_plan_bytes(pith__executor *executor, size_t *bytes,
                                       const pith_tensor *inputs, int threads, pith_error *err) {
     pith__binding *b = NULL;
     PITH_TRY(pith__late_reset(executor, err));
-    PITH_TRY(set_ports(executor, inputs, err));
+    PITH_TRY(set_ports(executor, inputs, NULL, err));
     PITH_TRY(get_binding(executor, threads, NULL, &b, NULL, err));
     *bytes = 0;
     for (size_t m = 0; m < executor->plan->devices->memory_count; m++)

@@ -16,11 +16,13 @@ typedef struct pith__executor pith__executor;
 
 /* One record per step of a run, and one per binding made for it, for profiles. */
 typedef struct pith__trace_event {
-    const pith__step *step; /* NULL: a binding was made */
-    size_t index;           /* index of the step in its plan */
-    uint32_t branch;        /* 0: alone; else 1 + number of the branch, beside others of its
+    const pith__step *step;     /* NULL: a binding was made */
+    size_t index;               /* index of the step in its plan */
+    uint32_t branch;            /* 0: alone; else 1 + number of the branch, beside others of its
                                region */
-    int depth;              /* 0: the main graph; a subgraph's steps lie inside their owner's
+    const pith__device *device; /* that did it, beside other steps; NULL: it was done when the next
+                                   step began */
+    int depth;                  /* 0: the main graph; a subgraph's steps lie inside their owner's
                                time */
     uint64_t begin_ns, end_ns;
     const pith__run *run; /* valid during the call; contents may be read if step->memory is 0 */
@@ -80,6 +82,12 @@ const pith__device *pith__executor_failed_device(const pith__executor *executor)
  * Values of dynamic shape are not included. */
 pith_status pith__executor_plan_bytes(pith__executor *executor, size_t *bytes,
                                       const pith_tensor *inputs, int threads, pith_error *err);
+
+/* What runs of plans with several memories need (engine/exec/device_runs.h), if the backends
+ * differ, else NULL; defined by select/tables.c. */
+typedef struct pith__run_devices pith__run_devices;
+extern const pith__run_devices pith__run_devices_all;
+extern const pith__run_devices *const pith__run_devices_used;
 
 /* Return the bytes of the activation buffer and of values of dynamic shape: now, and the most so
  * far. */

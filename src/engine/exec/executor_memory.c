@@ -19,27 +19,27 @@ void pith__late_count(pith__executor *e) {
 }
 
 static void *store_alloc(const pith__executor *e, const pith__store *m, size_t bytes) {
-    return m->device ? m->device->backend->alloc(m->device->context, bytes)
+    return m->device ? pith__device_functions_used->alloc(m->device, bytes)
                      : pith__memory_alloc(&e->allocator, bytes, 64);
 }
 
-static void store_free(const pith__executor *e, const pith__store *m, void *data) {
+static void store_free(const pith__executor *e, const pith__store *m, void *data, size_t bytes) {
     if (m->device)
-        m->device->backend->free(m->device->context, data);
+        pith__device_functions_used->free(m->device, data, bytes);
     else
         pith__memory_free(&e->allocator, data);
 }
 
 void pith__late_free(pith__executor *e, pith__store *m) {
     for (; m->late; m->late = m->late->next) {
-        store_free(e, m, m->late->data);
+        store_free(e, m, m->late->data, m->late->bytes);
         pith__tree_count(e->tree, 0, m->late->bytes);
     }
 }
 
 static void end_slot(pith__executor *e, pith__separate_slot *slot) {
     if (!slot->data) return;
-    store_free(e, &e->memories[slot->memory], slot->data);
+    store_free(e, &e->memories[slot->memory], slot->data, slot->bytes);
     pith__tree_count(e->tree, 0, slot->bytes);
     slot->data = NULL;
 }
@@ -115,7 +115,7 @@ void *pith__late_alloc_in(pith__executor *e, int memory, size_t bytes) {
 
 void pith__buffer_free(pith__executor *e, const pith__store *m, pith__buffer *b) {
     if (!b->data) return;
-    store_free(e, m, b->data);
+    store_free(e, m, b->data, b->bytes);
     pith__tree_count(e->tree, 0, b->bytes);
     *b = (pith__buffer){ NULL, 0 };
 }
@@ -140,10 +140,11 @@ pith_status pith__buffer_reserve(pith__executor *e, size_t memory, size_t bytes,
     if (!bytes) return PITH_OK;
     b->data = store_alloc(e, m, bytes);
     if (!b->data) e->tree->failed = m->device;
+    if (!b->data && m->device)
+        return pith__device_functions_used->no_memory(m->device, bytes, "activations", err);
     if (!b->data)
-        return pith__fail(err, PITH_ERR_MEMORY, "out of memory: the activations need %zu bytes%s%s",
-                          bytes, m->device ? " of backend " : "",
-                          m->device ? m->device->backend->name : "");
+        return pith__fail(err, PITH_ERR_MEMORY, "out of memory: the activations need %zu bytes",
+                          bytes);
     b->bytes = bytes;
     pith__tree_count(e->tree, bytes, 0);
     return PITH_OK;

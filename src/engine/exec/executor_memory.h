@@ -80,11 +80,12 @@ struct pith__executor {
     const bool *wanted;            /* [outputs], of the caller; NULL: all */
     const bool *skips;             /* [step_count]: steps that this run passes over; NULL: none */
     struct pith__subsets *subsets; /* NULL: none was asked for */
-    pith_tensor *given;            /* ports of a subgraph, put together by its owner's executor */
-    pith_tensor *ports;            /* of this run, aligned */
-    const void **lent;             /* [ports], of the root: addresses of the inputs of this run,
+    struct pith__executor_devices *devices; /* NULL: there is only host memory */
+    pith_tensor *given;    /* ports of a subgraph, put together by its owner's executor */
+    pith_tensor *ports;    /* of this run, aligned */
+    const void **lent;     /* [ports], of the root: addresses of the inputs of this run,
                                    sorted */
-    const pith__type **in;         /* for late steps: in points into types */
+    const pith__type **in; /* for late steps: in points into types */
     pith__type *types, *out;
 };
 

@@ -70,9 +70,10 @@ static pith_status read_asked(bool *wanted, size_t *order, const pith__asked_out
         return pith__fail(err, PITH_ERR_ARGUMENT, "output_names names no output");
     for (size_t i = 0; i < asked->count; i++) {
         size_t output;
-        PITH_TRY(asked->find(&output, asked->model, asked->names[i], err));
+        const pith_status status = asked->find(&output, asked->model, asked->names[i], err);
+        if (status) return pith__fail_at(err, status, "output_names[%zu]: ", i);
         if (wanted[output])
-            return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s' is asked for twice",
+            return pith__fail(err, PITH_ERR_ARGUMENT, "output_names: '%s' is there twice",
                               asked->names[i]);
         wanted[output] = true;
         order[i] = output;

@@ -36,10 +36,17 @@ pith_status pith__target_check(const pith_tensor *target, const pith_tensor *out
 }
 
 pith_status pith__target_fill(pith_tensor *output, const pith_tensor *target, pith_str name,
-                              pith_error *err) {
+                              pith__stop *stop, pith_error *err) {
+    const char *from = output->data;
+    char *to = target->data;
     PITH_TRY(pith__target_check(target, output, name, err));
-    if (output->data != target->data && output->bytes)
-        memmove(target->data, output->data, output->bytes);
+    if (from != to && output->bytes) {
+        if (pith__target_touches(target, output)) {
+            memmove(to, from, output->bytes);
+        } else {
+            PITH_TRY(pith__copy_until(stop, to, from, output->bytes, err));
+        }
+    }
     output->data = target->data;
     return PITH_OK;
 }

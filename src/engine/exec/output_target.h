@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/stop.h"
 
 /* PITH_ERR_ARGUMENT, which names the output, if its dtype, shape or size does not fit the target.
  */
@@ -16,7 +17,7 @@ pith_status pith__target_check(const pith_tensor *target, const pith_tensor *out
 /* Checks the output, copies it to the target and sets its address there. Does nothing but check if
  * it is there. */
 pith_status pith__target_fill(pith_tensor *output, const pith_tensor *target, pith_str name,
-                              pith_error *err);
+                              pith__stop *stop, pith_error *err);
 /* Whether a tensor, or an item of a sequence, has bytes in the target. */
 bool pith__target_touches(const pith_tensor *target, const pith_tensor *tensor);
 

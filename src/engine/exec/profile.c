@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/caller_options.h"
 #include "base/dtype.h"
 #include "base/formats/json_write.h"
 #include "base/os/clock.h"
@@ -24,6 +25,8 @@
 /* Steps that ran side by side have tids of their own, so that their times may overlap: this times
  * the number of their branch, beside the lane's. */
 #define BRANCH_TID 100000
+/* So has what a device did beside other steps: this times the number of its memory. */
+#define DEVICE_TID ((int64_t)BRANCH_TID * 10000)
 
 typedef struct event {
     struct event *next;
@@ -34,7 +37,9 @@ typedef struct event {
     const char *isa, *kernel, *shapes, *node; /* the last two NULL if memory was out */
     size_t index;
     int depth, threads;
-    uint32_t branch; /* 0: none */
+    uint32_t branch;    /* 0: none */
+    int memory;         /* of the device that did it beside other steps; 0: none did */
+    const char *device; /* its name */
     double operations, bytes;
 } event;
 
@@ -201,6 +206,10 @@ static void record(void *context, const pith__trace_event *traced) {
     e->index = traced->index;
     e->depth = traced->depth;
     e->branch = traced->branch;
+    if (traced->device) {
+        e->memory = traced->device->memory;
+        e->device = pith__arena_str(&lane->arena, pith__str_of(traced->device->choice->name)).data;
+    }
     e->threads = r->exec->threads;
     e->operations = cost.operations;
     e->bytes = cost.bytes;
@@ -236,6 +245,7 @@ static void put_step(pith__json_out *out, const event *e) {
     pith__json_key_int(out, "flop", (int64_t)e->operations);
     pith__json_key_int(out, "bytes", (int64_t)e->bytes);
     pith__json_key_int(out, "threads", e->threads);
+    if (e->device) pith__json_key_string(out, "device", pith__str_of(e->device));
 }
 
 static void put_event(pith__json_out *out, const event *e, int lane, uint64_t origin) {
@@ -246,7 +256,7 @@ static void put_event(pith__json_out *out, const event *e, int lane, uint64_t or
     pith__json_key_string(out, "cat", e->isa ? PITH_STR("step") : PITH_STR("phase"));
     pith__json_key_string(out, "ph", PITH_STR("X"));
     pith__json_key_int(out, "pid", 1);
-    pith__json_key_int(out, "tid", lane + BRANCH_TID * (int64_t)e->branch);
+    pith__json_key_int(out, "tid", lane + BRANCH_TID * (int64_t)e->branch + DEVICE_TID * e->memory);
     put_micros(out, "ts", e->begin_ns > origin ? e->begin_ns - origin : 0);
     put_micros(out, "dur", e->end_ns - e->begin_ns);
     pith__json_key(out, "args");
@@ -276,11 +286,14 @@ static void put_thread(pith__json_out *out, int lane) {
     pith__json_close(out, "}");
 }
 
-pith_status pith__profiling_write(const pith_profile *profile, const pith_writer *writer,
-                                  pith_error *err) {
+pith_status pith__profiling_write(const pith_profile *profile, const pith_call *call,
+                                  const pith_writer *writer, pith_error *err) {
+    pith_call o = PITH_CALL_INIT;
+    pith__stop own;
+    PITH_TAKE_OPTIONS(o, call, err);
     if (!profile) return pith__fail(err, PITH_ERR_ARGUMENT, "profile must not be NULL");
     PITH_TRY(pith__writer_check(writer, err));
-    pith__out written = { writer, false };
+    pith__out written = { .writer = writer, .stop = pith__stop_begin(&own, &o) };
     pith__json_out out = { &written, false };
     uint64_t origin = UINT64_MAX;
     for (const pith__lane *lane = profile->lanes; lane; lane = lane->next)
@@ -292,7 +305,10 @@ pith_status pith__profiling_write(const pith_profile *profile, const pith_writer
     pith__json_open(&out, "[");
     for (const pith__lane *lane = profile->lanes; lane; lane = lane->next) {
         put_thread(&out, lane->number);
-        for (const event *e = lane->first; e; e = e->next) put_event(&out, e, lane->number, origin);
+        for (const event *e = lane->first; e; e = e->next) {
+            if (written.failed) break;
+            put_event(&out, e, lane->number, origin);
+        }
     }
     pith__json_close(&out, "]");
     pith__json_key(&out, "otherData");

@@ -19,8 +19,8 @@ void pith__profiling_destroy(pith_profile *profile);
 void pith__profiling_phase(pith_profile *profile, const char *name, uint64_t begin_ns);
 void pith__profiling_tell(pith_profile *profile, void (*told)(void *user, const pith_phase *phase),
                           void *user, bool only);
-pith_status pith__profiling_write(const pith_profile *profile, const pith_writer *writer,
-                                  pith_error *err);
+pith_status pith__profiling_write(const pith_profile *profile, const pith_call *call,
+                                  const pith_writer *writer, pith_error *err);
 
 typedef struct pith__lane pith__lane;
 

@@ -38,6 +38,7 @@ typedef struct pith__running {
     size_t step;
     pith__beside *beside; /* NULL: the step runs alone */
     uint32_t branch;
+    size_t dead; /* slots that were overwritten since no step needs them; only with PITH_POISON */
 } pith__running;
 
 /* Runs the step that r->step says. */

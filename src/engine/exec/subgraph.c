@@ -95,7 +95,7 @@ static pith_status run_subgraph(pith__exec *exec, const pith__run *run, const ch
         return pith__status_stops(status) ? status
                                           : pith__fail_at(run->err, status, "%s: ", attribute);
     status = pith__kept_keep(&(*child)->results->kept, outputs, output_count, e->given,
-                             input_count + captures, run->err);
+                             input_count + captures, exec->stop, run->err);
     count_kept(r->executor, (*child)->results);
     return status;
 }

@@ -55,7 +55,7 @@ static bool find_given(pith__map *map, const pith_tensor *given, size_t count, p
 static pith_status kept_add_item(pith__kept *k, pith_tensor *item, pith_error *err) {
     if (!k->has_items && pith__map_init(&k->known, &k->items, 16)) return pith__fail_memory(err, 0);
     k->has_items = true;
-    PITH_TRY(pith__tensor_copy(item, item, kept_arena_memory, &k->items, err));
+    PITH_TRY(pith__tensor_copy(item, item, kept_arena_memory, &k->items, k->stop, err));
     void **address = pith__arena_alloc(&k->items, sizeof *address);
     if (!address) return pith__fail_memory(err, sizeof *address);
     *address = item->data;
@@ -105,16 +105,19 @@ static pith_status copy_array(pith_tensor *sequence, pith__arena *arena, pith_er
  * for one call more. Items of sequences are shared where they last long enough; else a loop that
  * appends would copy all items in every iteration. */
 pith_status pith__kept_keep(pith__kept *k, pith_tensor *outputs, size_t count,
-                            const pith_tensor *given, size_t given_count, pith_error *err) {
+                            const pith_tensor *given, size_t given_count, pith__stop *stop,
+                            pith_error *err) {
     pith__arena *arena = &k->turns[k->turn ^= 1];
     pith__map shared = { .arena = NULL };
     size_t bytes = 0;
     bool sequences = false;
+    k->stop = stop;
     pith__arena_reset(arena);
     pith__arena_free(&k->dropped);
     for (size_t i = 0; i < count; i++) {
         if (outputs[i].dtype != PITH_SEQUENCE) {
-            PITH_TRY(pith__tensor_copy(&outputs[i], &outputs[i], kept_arena_memory, arena, err));
+            PITH_TRY(
+                pith__tensor_copy(&outputs[i], &outputs[i], kept_arena_memory, arena, stop, err));
             continue;
         }
         if (!sequences && !find_given(&shared, given, given_count, arena))

@@ -17,6 +17,7 @@ typedef struct pith__kept {
     pith__arena dropped; /* the items before that, for the call that still has them as inputs */
     pith__map known;     /* addresses of items' contents that lie in `items`; in that arena too */
     bool has_items;
+    pith__stop *stop; /* of the call whose results are copied */
 } pith__kept;
 
 void pith__kept_init(pith__kept *kept, const pith_allocator *allocator);
@@ -25,6 +26,7 @@ size_t pith__kept_bytes(const pith__kept *kept);
 /* Copies the subgraph's outputs, so that they are valid until the call after the next one. given:
  * the inputs of this call; their owner keeps their memory as long. */
 pith_status pith__kept_keep(pith__kept *kept, pith_tensor *outputs, size_t count,
-                            const pith_tensor *given, size_t given_count, pith_error *err);
+                            const pith_tensor *given, size_t given_count, pith__stop *stop,
+                            pith_error *err);
 
 #endif

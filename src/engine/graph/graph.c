@@ -39,6 +39,11 @@ pith__stop *pith__graph_stop(const pith__graph *graph) {
     return making ? making->stop : NULL;
 }
 
+struct pith__progress *pith__graph_told(const pith__graph *graph) {
+    const pith__making *making = graph_making(graph);
+    return making ? making->told : NULL;
+}
+
 int pith__graph_threads(const pith__graph *graph) {
     const pith__making *making = graph_making(graph);
     return pith__threads_count(making ? making->threads : 0);

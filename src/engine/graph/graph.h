@@ -174,8 +174,9 @@ typedef struct pith__function {
 
 /* The call that makes a graph, changes it or plans it. */
 typedef struct pith__making {
-    pith__stop *stop; /* NULL: it cannot be stopped, or there is no such call now */
-    int32_t threads;  /* see pith__threads_count */
+    pith__stop *stop;            /* NULL: it cannot be stopped, or there is no such call now */
+    int32_t threads;             /* see pith__threads_count */
+    struct pith__progress *told; /* of what it does beyond opening; NULL: nobody is told */
 } pith__making;
 
 struct pith__graph {
@@ -188,7 +189,11 @@ struct pith__graph {
                             any */
     const pith__making *making; /* main graph only; lives as long as the graph. NULL: as if all of
                                    it were 0 */
-    pith__graph *parent;        /* of a subgraph; NULL for the main graph */
+    const struct pith_operator_set
+        *operators; /* main graph only: those of a program that nodes may have besides the engine's
+                       and the process's (engine/ops/custom/custom.h), set before they are bound;
+                       NULL: none */
+    pith__graph *parent; /* of a subgraph; NULL for the main graph */
     pith__value **inputs, **outputs, **captures;
     size_t input_count, output_count, capture_count;
     bool apart;            /* every axis of an input has a symbol of its own, whatever the file
@@ -217,6 +222,8 @@ struct pith__graph {
 
 /* The stop of the call that makes the graph; NULL: there is none. */
 pith__stop *pith__graph_stop(const pith__graph *graph);
+/* Who is told of how far that call is; NULL: nobody. */
+struct pith__progress *pith__graph_told(const pith__graph *graph);
 /* The number of threads that making a graph may take. */
 int pith__graph_threads(const pith__graph *graph);
 
@@ -290,6 +297,10 @@ pith_status pith__graph_inline(pith__node *node, const pith__graph *body,
  * read. Types are those of the inputs only. Constants stay where they are. */
 pith_status pith__graph_extract(pith__graph **part, const pith__graph *graph, size_t output,
                                 pith__arena *arena, pith_error *err);
+/* Copies a main graph, with the nodes' operators and the types of its inputs; the others are to be
+ * inferred again. It has a table of sizes of its own. Constants stay where they are. */
+pith_status pith__graph_copy(pith__graph **copy, const pith__graph *graph, pith__arena *arena,
+                             pith_error *err);
 /* Checks the invariants above. */
 PITH_PRIVATE pith_status pith__graph_check(const pith__graph *graph, pith_error *err);
 

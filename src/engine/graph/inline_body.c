@@ -224,6 +224,16 @@ static pith_status extract_types(pith__graph *to, const pith__graph *from, pith_
     return PITH_OK;
 }
 
+/* What a main graph has beside its nodes and values, and what any copy of it needs. */
+static void clone_surroundings(pith__graph *to, const pith__graph *from) {
+    to->log = from->log;
+    to->making = from->making;
+    to->operators = from->operators;
+    to->producer = from->producer;
+    to->ir_version = from->ir_version;
+    to->compiled = from->compiled;
+}
+
 /* Copies everything and sweeps what only other outputs needed: simpler than finding it beforehand,
  * and the copy of a node is cheap next to what is done with a part. Sizes become symbols of the
  * copy, since the part has a table of sizes of its own. */
@@ -236,11 +246,7 @@ pith_status pith__graph_extract(pith__graph **part, const pith__graph *graph, si
     to->outputs[0] = to->outputs[output];
     to->output_count = 1;
     to->outputs[0]->output_uses++;
-    to->log = graph->log;
-    to->making = graph->making;
-    to->producer = graph->producer;
-    to->ir_version = graph->ir_version;
-    to->compiled = graph->compiled;
+    clone_surroundings(to, graph);
     pith__graph_sweep(to);
     size_t kept = 0;
     for (size_t i = 0; i < to->input_count; i++)
@@ -248,5 +254,19 @@ pith_status pith__graph_extract(pith__graph **part, const pith__graph *graph, si
             to->inputs[kept++] = to->inputs[i];
     to->input_count = kept;
     *part = to;
+    return extract_types(to, graph, err);
+}
+
+pith_status pith__graph_copy(pith__graph **copy, const pith__graph *graph, pith__arena *arena,
+                             pith_error *err) {
+    cloner c = { arena, NULL, NULL, err };
+    pith__graph *to;
+    PITH_TRY(clone_graph(&c, &to, graph, NULL));
+    clone_surroundings(to, graph);
+    to->devices = graph->devices;
+    to->apart = graph->apart;
+    to->contradictory = graph->contradictory;
+    to->output_names = graph->output_names;
+    *copy = to;
     return extract_types(to, graph, err);
 }

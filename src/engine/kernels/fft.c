@@ -13,6 +13,19 @@
 
 #define PI 3.14159265358979323846
 
+/* Multiplications between two looks whether to stop, about a millisecond; roots likewise.
+ * LOOK_STEPS: transforms of a step after which they are counted. SHORT: in the middle of a
+ * transform of so many elements nobody looks. Powers of two. */
+enum { LOOK = 1 << 18, LOOK_ROOTS = 1 << 13, LOOK_STEPS = 1 << 10, SHORT = 64 };
+
+/* Whether to stop, looked at once that much work has been done. */
+static bool fft_stops(pith__stop *stop, int64_t *spent, int64_t work) {
+    *spent += work;
+    if (*spent < LOOK) return false;
+    *spent = 0;
+    return pith__stop_asked(stop);
+}
+
 /* Small factors first, but a lone 2 before the fours; 0 once length is 1. */
 static int64_t next_factor(int64_t length, bool first) {
     if (first && length % 2 == 0 && length % 4) return 2;
@@ -29,9 +42,10 @@ static int64_t next_factor(int64_t length, bool first) {
         T re, im;                                                                                  \
     } pair_##suffix;                                                                               \
                                                                                                    \
-    void pith__k_fft_roots_##suffix(void *roots_, int64_t n) {                                     \
+    void pith__k_fft_roots_##suffix(void *roots_, int64_t n, pith__stop *stop) {                   \
         pair_##suffix *roots = roots_;                                                             \
         for (int64_t k = 0; k < n; k++) {                                                          \
+            if (!(k & (LOOK_ROOTS - 1)) && pith__stop_asked(stop)) return;                         \
             double angle = 2 * PI * (double)k / (double)n;                                         \
             roots[k] = (pair_##suffix){ (T)cos(angle), (T)sin(angle) };                            \
         }                                                                                          \
@@ -45,7 +59,7 @@ static int64_t next_factor(int64_t length, bool first) {
     /* The transform of p inputs at x[j * step], results in y[q * out]; pairs: p - 1 entries. */   \
     static void odd_##suffix(pair_##suffix *y, int64_t out, const pair_##suffix *x, int64_t step,  \
                              int64_t p, pair_##suffix *pairs, const pair_##suffix *roots,          \
-                             int64_t root_step, T sign) {                                          \
+                             int64_t root_step, T sign, int64_t *spent, pith__stop *stop) {        \
         pair_##suffix first = x[0], all = first;                                                   \
         int64_t half = (p - 1) / 2;                                                                \
         for (int64_t j = 1; j <= half; j++) {                                                      \
@@ -58,6 +72,7 @@ static int64_t next_factor(int64_t length, bool first) {
         y[0] = all;                                                                                \
         for (int64_t q = 1; q <= half; q++) {                                                      \
             pair_##suffix even = first, odd = { 0, 0 };                                            \
+            if (p > SHORT && fft_stops(stop, spent, p)) return;                                    \
             for (int64_t j = 1, at = q; j <= half; j++, at = (at + q) % p) {                       \
                 pair_##suffix root = roots[at * root_step];                                        \
                 even.re += root.re * pairs[2 * j - 2].re;                                          \
@@ -89,19 +104,24 @@ static int64_t next_factor(int64_t length, bool first) {
     }                                                                                              \
                                                                                                    \
     void pith__k_fft_##suffix(void *y_, void *x_, void *rest, const void *roots_, int64_t n,       \
-                              bool inverse) {                                                      \
+                              bool inverse, pith__stop *stop) {                                    \
         pair_##suffix *from = x_, *to = y_;                                                        \
         const pair_##suffix *roots = roots_;                                                       \
         T sign = inverse ? 1 : -1;                                                                 \
-        int64_t done = 1; /* product of the radices so far */                                      \
+        int64_t done = 1, spent = 0; /* done: product of the radices so far */                     \
         for (int64_t left = n, p; (p = next_factor(left, left == n)) != 0; left /= p, done *= p) { \
             int64_t inner = left / p;                                                              \
             for (int64_t k = 0; k < done; k++) {                                                   \
                 for (int64_t i = 0; i < inner; i++) {                                              \
+                    if (!(i & (LOOK_STEPS - 1)) &&                                                 \
+                        fft_stops(stop, &spent,                                                    \
+                                  4 * p * (inner < LOOK_STEPS ? inner : LOOK_STEPS)))              \
+                        return;                                                                    \
                     const pair_##suffix *x = from + i + inner * p * k;                             \
                     pair_##suffix *y = to + i + inner * k;                                         \
                     if (p % 2)                                                                     \
-                        odd_##suffix(y, inner *done, x, inner, p, rest, roots, n / p, sign);       \
+                        odd_##suffix(y, inner *done, x, inner, p, rest, roots, n / p, sign,        \
+                                     &spent, stop);                                                \
                     else                                                                           \
                         even_##suffix(y, inner *done, x, inner, p, sign);                          \
                     if (i == 0) continue; /* its turns are by 1 */                                 \

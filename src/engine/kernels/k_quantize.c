@@ -291,7 +291,7 @@ PITH_INLINE void quantize_reduce(float *a, int64_t stride, int64_t i, int64_t j,
 /* Cholesky's factorisation without roots, row by row: row i of D U is row i of a less what the rows
  * above it have in it, and dividing it by its diagonal element gives U. A diagonal element that
  * shrinks to rounding errors means that a is singular as far as f32 can tell: false. */
-bool PITH_K(unit_factor_f32)(float *a, int64_t n, float *column) {
+bool PITH_K(unit_factor_f32)(float *a, int64_t n, float *column, pith__stop *stop) {
     enum {
         TOO_LITTLE = 1 << 22
     }; /* below 1 / TOO_LITTLE of itself, a diagonal element is only
@@ -299,6 +299,7 @@ bool PITH_K(unit_factor_f32)(float *a, int64_t n, float *column) {
     const int64_t stride = pith__factor_stride(n);
     for (int64_t i = 0; i < n; i++) {
         float *row = a + i * stride;
+        if (pith__stop_asked(stop)) return true;
         const float before = row[i];
         int64_t j = i / 16 * 16;
         for (int64_t l = 0; l < i; l++) column[l] = -a[l * stride + i] * a[l * stride + l];

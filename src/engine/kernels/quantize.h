@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/stop.h"
 #include "engine/kernels/gemm_int8.h"
 
 /* Quantises rows to u8, with one scale and one zero point per row, so that 0 is exact. With A =
@@ -51,8 +52,9 @@ PITH_KERNEL_DECLARE(quantize_panel_i8, pith__quantize_panel_fn) /* family "quant
 /* Factors a = U^T D U in place. a is symmetric, [n, n], with row stride pith__factor_stride(n) and
  * zeros in the padding. Its upper triangle is read and replaced by U, with D on the diagonal. The
  * lower triangle is scratch. Returns false if a is not finite or not safely positive definite.
- * column has n floats. */
-typedef bool pith__unit_factor_fn(float *a, int64_t n, float *column);
+ * column has n floats. If the call must end, which stop (NULL: it never must) then goes on to say,
+ * a is anything. */
+typedef bool pith__unit_factor_fn(float *a, int64_t n, float *column, pith__stop *stop);
 PITH_KERNEL_DECLARE(unit_factor_f32, pith__unit_factor_fn) /* family "unit_factor" */
 static inline int64_t pith__factor_stride(int64_t n) { return (n + 15) / 16 * 16; }
 

@@ -19,10 +19,15 @@ static int compare_strings(pith_str a, pith_str b) {
 #define STRING_BEFORE(a, b) (compare_strings(a, b) < 0)
 #define STRING_AFTER(a, b) (compare_strings(a, b) > 0)
 
+/* Indices that are written between two looks whether to stop: some milliseconds where each of the
+ * elements is a miss of the caches. A power of two. */
+enum { LOOK = 1 << 15 };
+
+/* Short runs are merged in groups of LOOK indices, long ones piece by piece. */
 #define SORT(suffix, T, BEFORE, AFTER)                                                             \
     pith__sort_fn pith__k_sort_##suffix;                                                           \
     void pith__k_sort_##suffix(int64_t *indices, int64_t *scratch, const void *x, int64_t n,       \
-                               int64_t stride, bool descending) {                                  \
+                               int64_t stride, bool descending, pith__stop *stop) {                \
         const T *p = x;                                                                            \
         int64_t *from = indices, *to = scratch;                                                    \
         for (int64_t i = 0; i < n; i++) from[i] = i;                                               \
@@ -30,13 +35,17 @@ static int compare_strings(pith_str a, pith_str b) {
             for (int64_t begin = 0; begin < n; begin += 2 * width) {                               \
                 int64_t middle = begin + width < n ? begin + width : n;                            \
                 int64_t end = middle + width < n ? middle + width : n, a = begin, b = middle;      \
-                for (int64_t k = begin; k < end; k++) {                                            \
-                    bool second = a == middle;                                                     \
-                    if (!second && b < end) {                                                      \
-                        T left = p[from[a] * stride], right = p[from[b] * stride];                 \
-                        second = descending ? AFTER(right, left) : BEFORE(right, left);            \
+                for (int64_t k = begin; k < end;) {                                                \
+                    const int64_t piece = end - k > LOOK ? k + LOOK : end;                         \
+                    if (!(k & (LOOK - 1)) && pith__stop_asked(stop)) return;                       \
+                    for (; k < piece; k++) {                                                       \
+                        bool second = a == middle;                                                 \
+                        if (!second && b < end) {                                                  \
+                            T left = p[from[a] * stride], right = p[from[b] * stride];             \
+                            second = descending ? AFTER(right, left) : BEFORE(right, left);        \
+                        }                                                                          \
+                        to[k] = from[second ? b++ : a++];                                          \
                     }                                                                              \
-                    to[k] = from[second ? b++ : a++];                                              \
                 }                                                                                  \
             }                                                                                      \
             int64_t *swap = from;                                                                  \
@@ -78,11 +87,13 @@ SORT(string, pith_str, STRING_BEFORE, STRING_AFTER)
         }                                                                                          \
         heap[at] = item;                                                                           \
     }                                                                                              \
-    static void best_##name(int64_t *heap, const T *p, int64_t n, int64_t stride, int64_t k) {     \
+    static void best_##name(int64_t *heap, const T *p, int64_t n, int64_t stride, int64_t k,       \
+                            pith__stop *stop) {                                                    \
         enum { BLOCK = 32 };                                                                       \
-        int64_t i = k;                                                                             \
+        int64_t i = k, look = k;                                                                   \
         for (int64_t f = 0; f < k; f++) { /* rises */                                              \
             int64_t at = f;                                                                        \
+            if (!(f & (LOOK - 1)) && pith__stop_asked(stop)) return;                               \
             for (; at > 0 && worse_##name(p, stride, f, heap[(at - 1) / 2]); at = (at - 1) / 2)    \
                 heap[at] = heap[(at - 1) / 2];                                                     \
             heap[at] = f;                                                                          \
@@ -90,6 +101,10 @@ SORT(string, pith_str, STRING_BEFORE, STRING_AFTER)
         while (i < n) {                                                                            \
             T root = p[heap[0] * stride];                                                          \
             int64_t end = n - i < BLOCK ? n : i + BLOCK;                                           \
+            if (i >= look) {                                                                       \
+                if (pith__stop_asked(stop)) return;                                                \
+                look = i + LOOK;                                                                   \
+            }                                                                                      \
             if (stride == 1 && end == i + BLOCK) {                                                 \
                 unsigned any = 0;                                                                  \
                 for (int b = 0; b < BLOCK; b++) any |= (unsigned)(COMES(p[i + b], root));          \
@@ -106,6 +121,7 @@ SORT(string, pith_str, STRING_BEFORE, STRING_AFTER)
         }                                                                                          \
         for (int64_t left = k - 1; left > 0; left--) { /* the worst goes to the end */             \
             int64_t last = heap[left];                                                             \
+            if (!(left & (LOOK - 1)) && pith__stop_asked(stop)) return;                            \
             heap[left] = heap[0];                                                                  \
             sink_##name(heap, left, last, p, stride);                                              \
         }                                                                                          \
@@ -115,8 +131,8 @@ SORT(string, pith_str, STRING_BEFORE, STRING_AFTER)
     BEST_OF(most_##suffix, T, AFTER)                                                               \
     pith__best_fn pith__k_best_##suffix;                                                           \
     void pith__k_best_##suffix(int64_t *best, const void *x, int64_t n, int64_t stride, int64_t k, \
-                               bool descending) {                                                  \
-        (descending ? best_most_##suffix : best_least_##suffix)(best, x, n, stride, k);            \
+                               bool descending, pith__stop *stop) {                                \
+        (descending ? best_most_##suffix : best_least_##suffix)(best, x, n, stride, k, stop);      \
     }
 BEST(f32, float, NUMBER_BEFORE, NUMBER_AFTER)
 BEST(f64, double, NUMBER_BEFORE, NUMBER_AFTER)

@@ -28,6 +28,9 @@ pith_status pith__convert_tensor(void *elements, int dtype, const pith_tensor *t
                                  size_t count, pith_error *err) {
     const pith_tensor *t = tensor;
     size_t bytes;
+    if (t->device)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the tensor is in the memory of device %d",
+                          (int)t->device);
     if (!pith__convert_known(t->dtype, dtype))
         return pith__fail(err, PITH_ERR_ARGUMENT, "%s cannot be converted to %s",
                           pith__dtype_name(t->dtype), pith__dtype_name(dtype));

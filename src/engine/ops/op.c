@@ -7,7 +7,7 @@
 #include "base/dtype.h"
 #include "engine/ops/custom/custom.h"
 
-const pith__op *pith__op_find(pith_str domain, pith_str name) {
+static const pith__op *op_find_in(const pith_operator_set *set, pith_str domain, pith_str name) {
     if (pith__str_is(domain, "ai.onnx")) domain = PITH_STR("");
     for (size_t i = 0; i < pith__op_table_count; i++) {
         if (pith__str_is(name, pith__op_table[i]->name) &&
@@ -15,7 +15,17 @@ const pith__op *pith__op_find(pith_str domain, pith_str name) {
             return pith__op_table[i];
         }
     }
-    return pith__custom_find(domain, name);
+    return pith__custom_find(set, domain, name);
+}
+
+const pith__op *pith__op_find(pith_str domain, pith_str name) {
+    return op_find_in(NULL, domain, name);
+}
+
+const pith__op *pith__op_of_node(const pith__node *node) {
+    const pith__graph *graph = node->graph;
+    while (graph->parent) graph = graph->parent;
+    return op_find_in(graph->operators, node->domain, node->op_type);
 }
 
 const pith__op_checks *pith__op_checks_of(const pith__op *op) {
@@ -128,19 +138,22 @@ pith_status pith__run_alloc(pith__run *r, int output, int dtype, int rank, const
 /* Deep: a sequence's tensors and the bytes of strings are copied too, since what is copied may
  * outlive its source. */
 pith_status pith__tensor_copy(pith_tensor *to, const pith_tensor *from, pith__alloc_fn *alloc,
-                              void *context, pith_error *err) {
+                              void *context, pith__stop *stop, pith_error *err) {
     pith_tensor made = *from;
     made.data = alloc(context, from->bytes);
     if (!made.data) return pith__fail_memory(err, from->bytes);
-    if (from->bytes) memcpy(made.data, from->data, from->bytes);
+    if (from->bytes) PITH_TRY(pith__copy_until(stop, made.data, from->data, from->bytes, err));
     if (from->dtype == PITH_SEQUENCE) {
         pith_tensor *items = made.data;
         const pith_tensor *old = from->data;
-        for (int64_t i = 0; i < from->dims[0]; i++)
-            PITH_TRY(pith__tensor_copy(&items[i], &old[i], alloc, context, err));
+        for (int64_t i = 0; i < from->dims[0]; i++) {
+            if (i % 1024 == 1023) PITH_TRY(pith__stop_check(stop, err));
+            PITH_TRY(pith__tensor_copy(&items[i], &old[i], alloc, context, stop, err));
+        }
     } else if (from->dtype == PITH_STRING) {
         pith_str *strings = made.data;
         for (size_t i = 0; i < from->bytes / sizeof *strings; i++) {
+            if (i % 1024 == 1023) PITH_TRY(pith__stop_check(stop, err));
             if (!strings[i].size) continue;
             char *text = alloc(context, strings[i].size);
             if (!text) return pith__fail_memory(err, strings[i].size);
@@ -156,7 +169,15 @@ static void *op_run_memory(void *context, size_t bytes) {
 }
 
 pith_status pith__run_copy(pith__run *r, pith_tensor *to, const pith_tensor *from) {
-    return pith__tensor_copy(to, from, op_run_memory, r->exec, r->err);
+    PITH_TRY(pith__run_look(r));
+    if (from->dtype >= PITH_DTYPE_COUNT || from->dtype == PITH_STRING)
+        return pith__tensor_copy(to, from, op_run_memory, r->exec, r->exec->stop, r->err);
+    void *data = r->exec->alloc(r->exec, from->bytes);
+    if (!data) return pith__fail_memory(r->err, from->bytes);
+    const void *old = from->data; /* from and to may be one */
+    *to = *from;
+    to->data = data;
+    return pith__run_bytes(r, data, old, from->bytes);
 }
 
 /* A long step ends between two of its parts; the executor then sees that the run must end, and

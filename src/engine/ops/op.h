@@ -211,6 +211,8 @@ const char *pith__op_types_text(const pith__op *op, int input);
 
 /* NULL: not in this build; "ai.onnx" means "" */
 const pith__op *pith__op_find(pith_str domain, pith_str name);
+/* The same for a node, whose graph may have operators of its own. */
+const pith__op *pith__op_of_node(const pith__node *node);
 
 /* Inlines model-local functions, then gives every node its operator and upgrades it, in subgraphs
  * too. The message lists all unsupported operators at once, each with node, domain and opset. */
@@ -269,7 +271,7 @@ pith_status pith__run_alloc(pith__run *r, int output, int dtype, int rank, const
  * returns memory aligned to 64 bytes, or NULL. */
 typedef void *pith__alloc_fn(void *context, size_t bytes);
 pith_status pith__tensor_copy(pith_tensor *to, const pith_tensor *from, pith__alloc_fn *alloc,
-                              void *context, pith_error *err);
+                              void *context, pith__stop *stop, pith_error *err);
 /* The same in memory of the run. */
 pith_status pith__run_copy(pith__run *r, pith_tensor *to, const pith_tensor *from);
 /* Runs the parts on the run's threads; worker numbers are below r->exec->threads. If the run must
@@ -287,6 +289,27 @@ int64_t pith__run_parts_least(const pith__run *r, double products);
 /* PITH_OK, or the error of a run that must stop: for loops of steps that one thread does. */
 static inline pith_status pith__run_look(const pith__run *r) {
     return pith__stop_check(r->exec->stop, r->err);
+}
+/* Steps of a loop between two looks, where a step takes up to a hundred nanoseconds. Smaller: runs
+ * end sooner, and loops of short steps are slower. A power of two. */
+#define PITH_LOOK_STEPS ((int64_t)1 << 13)
+/* As pith__run_look, of step i of a loop of short steps. */
+static inline pith_status pith__run_step(const pith__run *r, int64_t i) {
+    return i & (PITH_LOOK_STEPS - 1) ? PITH_OK : pith__run_look(r);
+}
+/* The same where steps differ: `work` is that of the next one, in units of about a nanosecond, and
+ * *spent, which begins as 0, what was done since the last look. */
+#define PITH_LOOK_WORK ((int64_t)1 << 19)
+static inline pith_status pith__run_spend(const pith__run *r, int64_t *spent, int64_t work) {
+    *spent += work;
+    if (*spent < PITH_LOOK_WORK) return PITH_OK;
+    *spent = 0;
+    return pith__run_look(r);
+}
+/* Copies bytes piece by piece, or writes zeros if from is NULL. */
+static inline pith_status pith__run_bytes(const pith__run *r, void *to, const void *from,
+                                          size_t bytes) {
+    return pith__copy_until(r->exec->stop, to, from, bytes, r->err);
 }
 /* Sets *bytes to the operator's scratch, or 0 if it has none. Unless the operator is LATE, every
  * output that infer set must have a known shape. */

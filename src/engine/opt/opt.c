@@ -80,8 +80,9 @@ static pith_status check_name(const pith__opt *o, const char *name) {
         pith__text_put(&out, "%s%s", i ? ", " : "", pith__pass_table[i]->name);
     }
     PITH_TRY(pith__piece_check("passes", pith__str_of(name), o->err));
-    return pith__fail(o->err, PITH_ERR_ARGUMENT, "there is no pass '%s'; the passes are %s", name,
-                      names);
+    return pith__fail(o->err, PITH_ERR_ARGUMENT,
+                      "pith_open_options.stop_after: there is no pass '%s'; the passes are %s",
+                      name, names);
 }
 
 size_t pith__opt_runs_max(void) { return ROUNDS_MAX * pith__pass_table_count; }

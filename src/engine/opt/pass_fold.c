@@ -119,7 +119,8 @@ static pith_status fold_node(pith__opt *o, pith__node *node, pith__arena *scratc
         if (!node->outputs[i]) continue;
         void *data = pith__arena_alloc64(graph->arena, out[i].bytes);
         if (!data) return pith__fail_memory(o->err, out[i].bytes);
-        if (out[i].bytes) memcpy(data, out[i].data, out[i].bytes);
+        PITH_TRY(
+            pith__copy_until(pith__graph_stop(graph), data, out[i].data, out[i].bytes, o->err));
         out[i].data = data;
         PITH_TRY(replace_by_const(graph, node->outputs[i], &out[i], o->err));
     }

@@ -1,13 +1,15 @@
 /* placement.c - which backend runs each node, and the copies in between.
  *
  * A node goes to the first backend that takes it. What enters and leaves a graph or a subgraph is
- * in host memory. Where a step reads a value that lies in another memory, a copy becomes a step in
- * front of it; later steps read the same copy. Constants are not copied by steps but once, when the
- * plan is made (pith__resident). A view is wherever its first input is. An operator that reads
- * shapes only takes its inputs wherever they are. */
+ * in host memory. Where a step reads a value that lies in another memory, a copy becomes a step
+ * behind the one that makes the value (copy_order.c); later steps read the same copy. Constants are
+ * not copied by steps but once, when the plan is made (pith__resident). A view is wherever its
+ * first input is. An operator that reads shapes only takes its inputs wherever they are. */
 #include "engine/plan/placement.h"
 
 #include <string.h>
+
+#include "engine/plan/claimed_nodes.h"
 
 static pith_status placement_infer_copy(pith__infer *c) {
     c->out[0] = *c->in[0];
@@ -43,8 +45,9 @@ static pith_status placement_run_copy(void *context, pith__run *r) {
     const pith__device *device = context;
     const pith_tensor *from = r->in[0], *to = r->out[0];
     if (!to || !to->bytes) return PITH_OK;
-    return device->backend->copy(device->context, to->data, from->data, to->bytes,
-                                 r->node->op == &pith__copy_to_host, r->err);
+    return device->backend->copy(
+        device->context, to->data, from->data, to->bytes,
+        r->node->op == &pith__copy_to_host ? PITH_COPY_TO_HOST : PITH_COPY_TO_DEVICE, r->err);
 }
 
 typedef struct placement {
@@ -105,8 +108,9 @@ static bool placement_can_leave(const pith__node *node) {
 /* The first device of the list that supports the node. The order of the list is the caller's
  * preference; costs of copies are not weighed against it. Without a copy to a device, only devices
  * that work in host memory are asked. */
-static pith_status placement_choose(const placement *p, const pith__node *node,
+static pith_status placement_choose(const void *context, const pith__node *node,
                                     const pith__device **device) {
+    const placement *p = context;
     const pith__devices *devices = p->plan->devices;
     bool can_leave = devices->memory_count > 1 && placement_can_leave(node);
     char place[256];
@@ -211,7 +215,7 @@ static pith_status placement_fetch_inputs(placement *p, const pith__node *node, 
     for (int i = 0; i < node->input_count; i++) {
         in[i] = node->inputs[i];
         bool anywhere = op->flags & PITH_OP_SHAPE_ONLY || (op->flags & PITH_OP_VIEW && i == 0);
-        bool on_host = i < 32 && op->shape_inputs >> i & 1;
+        bool on_host = step->claim ? step->claim->on_host[i] : i < 32 && op->shape_inputs >> i & 1;
         if (in[i] && !anywhere)
             PITH_TRY(placement_fetch(p, &in[i], on_host ? 0 : step->device->memory));
     }
@@ -219,15 +223,19 @@ static pith_status placement_fetch_inputs(placement *p, const pith__node *node, 
     return PITH_OK;
 }
 
-/* A step goes to the first device of the list that supports its node. Its inputs are fetched into
- * that device's memory; a view stays where its input lies, since it moves nothing. */
-static pith_status placement_add_step(placement *p, const pith__node *node) {
+/* device: where the node goes; NULL: to the first device of the list that supports it. Its inputs
+ * are fetched into that device's memory; a view stays where its input lies, since it moves nothing.
+ */
+static pith_status placement_add_step(placement *p, const pith__node *node,
+                                      const pith__device *device, pith__claim *claim) {
     pith__step step = { .node = node,
+                        .device = device,
+                        .claim = claim,
                         .in = (const pith__value *const *)node->inputs,
                         .out = (const pith__value *const *)node->outputs,
                         .in_count = node->input_count,
                         .out_count = node->output_count };
-    PITH_TRY(placement_choose(p, node, &step.device));
+    if (!device) PITH_TRY(placement_choose(p, node, &step.device));
     step.run = step.device->backend->run;
     step.context = step.device->context;
     step.memory = step.device->memory;
@@ -292,10 +300,20 @@ static pith_status placement_fetch_outputs(placement *p) {
     return PITH_OK;
 }
 
+static pith_status placement_take(void *context, const pith__placed_node *node) {
+    return placement_add_step(context, node->node, node->device, node->claim);
+}
+
 pith_status pith__plan_place(pith__plan *plan, size_t nodes, pith_error *err) {
     placement p = { .plan = plan, .arena = plan->arena, .err = err };
     PITH_TRY(placement_begin(&p, nodes));
+    if (pith__plan_devices_used && p.most_copies) {
+        PITH_TRY(
+            pith__plan_devices_used->place(plan, nodes, placement_choose, placement_take, &p, err));
+        PITH_TRY(placement_fetch_outputs(&p));
+        return pith__plan_devices_used->order(plan, err);
+    }
     for (const pith__node *node = plan->graph->first; node; node = node->next)
-        if (node->mark) PITH_TRY(placement_add_step(&p, node));
-    return pith__backends_differ && p.most_copies ? placement_fetch_outputs(&p) : PITH_OK;
+        if (node->mark) PITH_TRY(placement_add_step(&p, node, NULL, NULL));
+    return PITH_OK;
 }

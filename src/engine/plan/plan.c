@@ -11,6 +11,7 @@
 
 #include "base/dtype.h"
 #include "engine/ops/shared/call_op.h"
+#include "engine/plan/claimed_nodes.h"
 
 enum { READ_ANYWHERE = 1, READ_ALIGNED = 2 };
 
@@ -61,9 +62,8 @@ static pith_status align_constant(builder *b, const pith__value *value) {
     *copy = *tensor;
     copy->data = pith__arena_alloc64(b->arena, tensor->bytes);
     if (!copy->data) return plan_out_of_memory(b);
-    memcpy(copy->data, tensor->data, tensor->bytes);
     b->constants[value->id] = copy;
-    return PITH_OK;
+    return pith__copy_until(b->packer.stop, copy->data, tensor->data, tensor->bytes, b->err);
 }
 
 /* Enters a constant. A small one that is not aligned in its file is copied at once. A large one is
@@ -106,16 +106,13 @@ static pith_status add_residents(builder *b) {
         const pith_tensor *from = r->source->type.data;
         if (b->reads[r->value->id] && from->bytes) {
             const pith__device *d = b->plan->devices->memories[b->plan->memory_of[r->value->id]];
-            r->data = d->backend->alloc(d->context, from->bytes);
-            if (!r->data) {
-                b->plan->devices->failed = d->backend;
-                return pith__fail(b->err, PITH_ERR_MEMORY,
-                                  "backend '%s' has no %zu bytes for a constant", d->backend->name,
-                                  from->bytes);
-            }
+            r->data = pith__device_functions_used->alloc(d, from->bytes);
             pith_status status =
-                d->backend->copy(d->context, r->data, from->data, from->bytes, false, b->err);
-            if (status) b->plan->devices->failed = d->backend;
+                r->data
+                    ? d->backend->copy(d->context, r->data, from->data, from->bytes,
+                                       PITH_COPY_TO_DEVICE, b->err)
+                    : pith__device_functions_used->no_memory(d, from->bytes, "a constant", b->err);
+            if (status) b->plan->devices->failed = d->choice;
             if (status) return status;
         }
         PITH_TRY(add_shape(b, r->value, r->data));
@@ -173,6 +170,7 @@ static pith_status note_reads(builder *b, const pith__step *step, uint32_t packe
     for (int i = 0; i < step->in_count; i++) {
         const pith__value *value = step->in[i];
         if (!value || (i < 32 && packed_inputs >> i & 1)) continue;
+        if (step->claim && step->claim->packed[i]) continue;
         if (value->kind == PITH_VALUE_PACKED) {
             return pith__fail(b->err, PITH_ERR_FORMAT,
                               "the file does not hold input '" PITH_STR_FMT "'",
@@ -217,11 +215,13 @@ static pith_status prepare_step(builder *b, pith__step *step) {
     c.packer = &b->packer;
     size_t before = b->arena->total;
     c.lacks = &b->plan->devices->lacks;
-    status = step->device->backend->prepare(step->device->context, &c);
+    const pith__backend *backend = step->device->backend;
+    status = step->claim ? backend->compile(step->device->context, &c, step->claim)
+                         : backend->prepare(step->device->context, &c);
     const bool lacks = c.lacks->count > 0; /* pith__plan_build_on names all at once, so the other
                                               steps follow */
     if (lacks) status = PITH_OK;
-    if (status && !pith__status_stops(status)) b->plan->devices->failed = step->device->backend;
+    if (status && !pith__status_stops(status)) b->plan->devices->failed = step->device->choice;
     b->plan->packed_bytes += b->arena->total - before;
     step->state = c.state;
     if (!status && !lacks) status = note_reads(b, step, c.packed_inputs);
@@ -316,7 +316,9 @@ static void plan_free_residents(const pith__plan *plan) {
     for (size_t i = 0; i < plan->resident_count; i++) {
         const pith__device *d =
             plan->devices->memories[plan->memory_of[plan->residents[i].value->id]];
-        if (plan->residents[i].data) d->backend->free(d->context, plan->residents[i].data);
+        if (plan->residents[i].data)
+            pith__device_functions_used->free(d, plan->residents[i].data,
+                                              plan->residents[i].source->type.data->bytes);
     }
     for (size_t i = 0; i < plan->step_count; i++)
         for (size_t s = 0; s < plan->steps[i].subplan_count; s++)
@@ -350,13 +352,17 @@ static pith_status plan_make(pith__plan **plan, const pith__graph *graph, const 
 
 pith_status pith__plan_build_on(pith__plan **plan, const pith__graph *graph,
                                 const pith__files *files, const pith__device_list *list,
-                                pith__arena *arena, const pith__backend **failed, pith_error *err) {
+                                pith__arena *arena, const pith__device_choice **failed,
+                                pith_error *err) {
     pith__devices *devices = pith__arena_array(arena, 1, sizeof *devices);
     pith__plan *built;
     *failed = NULL;
     if (!devices) return pith__fail_memory(err, sizeof *devices);
     PITH_TRY(pith__devices_open(devices, list, arena, graph->log, err));
-    pith_status status = plan_make(&built, graph, files, arena, devices, err);
+    pith_status status = PITH_OK;
+    if (pith__plan_devices_used)
+        status = pith__plan_devices_used->rewrite(&graph, devices, arena, err);
+    if (!status) status = plan_make(&built, graph, files, arena, devices, err);
     if (!status) status = pith__lacks_check(&devices->lacks, err);
     *failed = devices->failed;
     if (status)
@@ -368,7 +374,7 @@ pith_status pith__plan_build_on(pith__plan **plan, const pith__graph *graph,
 
 pith_status pith__plan_build(pith__plan **plan, const pith__graph *graph, const pith__files *files,
                              pith__arena *arena, pith_error *err) {
-    const pith__backend *failed;
+    const pith__device_choice *failed;
     return pith__plan_build_on(plan, graph, files, graph->devices, arena, &failed, err);
 }
 

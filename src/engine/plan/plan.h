@@ -31,7 +31,9 @@ typedef struct pith__step {
     int32_t in_count, out_count;
     int32_t memory; /* that outputs and scratch lie in; 0: the host's */
     bool is_copy;
-    pith__subplan *subplans; /* one per graph attribute of the node */
+    struct pith__claim *claim; /* the nodes that this one stands for (engine/backend/claim.h); NULL:
+                                  none */
+    pith__subplan *subplans;   /* one per graph attribute of the node */
     size_t subplan_count;
 } pith__step;
 
@@ -73,6 +75,12 @@ struct pith__plan {
     size_t packed_bytes; /* of the arena: packed weights and states */
 };
 
+/* What plans for devices with programs and passes need (engine/plan/claimed_nodes.h), if the
+ * backends differ, else NULL; defined by select/tables.c. */
+typedef struct pith__plan_devices pith__plan_devices;
+extern const pith__plan_devices pith__plan_devices_all;
+extern const pith__plan_devices *const pith__plan_devices_used;
+
 /* Makes the plan of a graph, which must be bound and inferred. All memory comes from arena. Nodes
  * are left out if no output needs them, or if their outputs are constants or depend only on the
  * inputs' sizes. files hold the constants: pages that are read only for packing are released. NULL:
@@ -87,9 +95,10 @@ pith_status pith__plan_check(const pith__plan *plan, pith_error *err);
  */
 void pith__plan_close(pith__plan *plan);
 /* The same on the devices of a list, whatever graph->devices says. *failed, if the plan cannot be
- * made because of one device, is set to its backend, else to NULL. */
+ * made because of one device, is set to that, else to NULL. */
 pith_status pith__plan_build_on(pith__plan **plan, const pith__graph *graph,
                                 const pith__files *files, const pith__device_list *list,
-                                pith__arena *arena, const pith__backend **failed, pith_error *err);
+                                pith__arena *arena, const pith__device_choice **failed,
+                                pith_error *err);
 
 #endif

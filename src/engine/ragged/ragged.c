@@ -482,6 +482,7 @@ pith_status pith__ragged_make(pith__graph **ragged, pith_str *reason, const int 
     PITH_TRY(pith__graph_create(&r.to, arena, NULL, o->err));
     r.to->log = from->log;
     r.to->making = from->making;
+    r.to->operators = from->operators;
     r.to->ir_version = from->ir_version;
     r.to->producer = from->producer;
     r.forms = pith__arena_array(arena, from->value_count, sizeof *r.forms);

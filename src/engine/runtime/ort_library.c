@@ -233,12 +233,14 @@ static pith_status ort_given(const pith__ort **ort, const char *path, pith_error
     char here[4096];
     if (!pith__file_exists(path))
         return pith__fail(err, PITH_ERR_NOT_FOUND,
-                          "%s: there is no such file; give the path of libonnxruntime.so", path);
+                          "pith_runtime_options.ort_library: %s: there is no such file; give the "
+                          "path of libonnxruntime.so",
+                          path);
     /* Without a slash dlopen would search the system's folders. */
     int length = snprintf(here, sizeof here, "%s%s", strchr(path, '/') ? "" : "./", path);
     if (length < 0 || (size_t)length >= sizeof here)
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the path of the library is longer than %zu bytes", sizeof here - 1);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "ort_library is longer than %zu bytes",
+                          sizeof here - 1);
     return ort_get(ort, here, err);
 }
 

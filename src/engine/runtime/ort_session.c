@@ -43,7 +43,8 @@ static pith_status ort_provider_read(ort_provider *p, const char *text, pith_err
     p->count = 0;
     if (!*text || (size_t)length >= sizeof p->text)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the provider '" PITH_CUT_FMT "' is empty or longer than %zu bytes",
+                          "pith_runtime_options.providers: '" PITH_CUT_FMT
+                          "' is empty or longer than %zu bytes",
                           PITH_CUT(pith__str_of(text), 60), sizeof p->text - 1);
     char *rest = strchr(p->text, ':');
     if (rest) *rest++ = 0;
@@ -57,9 +58,8 @@ static pith_status ort_provider_read(ort_provider *p, const char *text, pith_err
         if (next) *next++ = 0;
         if (!equal || (next && equal >= next) || p->count == ORT_SETTINGS_MOST)
             return pith__fail(err, PITH_ERR_ARGUMENT,
-                              "the provider '%s' takes key=value settings with commas between "
-                              "them, at most %d; not "
-                              "'%s'",
+                              "pith_runtime_options.providers: '%s' takes key=value settings with "
+                              "commas between them, at most %d; not '%s'",
                               p->name, ORT_SETTINGS_MOST, rest);
         *equal = 0;
         p->keys[p->count] = rest;
@@ -173,7 +173,8 @@ static pith_status ort_add_settings(const pith__ort *ort, ort_session_options *o
         size_t size = equal ? (size_t)(equal - setting) : 0;
         if (!size || size >= sizeof key)
             return pith__fail(err, PITH_ERR_ARGUMENT,
-                              "the setting '" PITH_CUT_FMT "' is not of the form key=value",
+                              "pith_runtime_options.settings: '" PITH_CUT_FMT
+                              "' is not of the form key=value",
                               PITH_CUT(pith__str_of(setting), 60));
         memcpy(key, setting, size);
         key[size] = 0;
@@ -181,6 +182,9 @@ static pith_status ort_add_settings(const pith__ort *ort, ort_session_options *o
     }
     return PITH_OK;
 }
+
+/* As many as Pith's own calls may have: ONNX Runtime makes as many as it is asked for. */
+enum { ORT_THREADS_MOST = 512 };
 
 static pith_status ort_fill_options(const pith__ort *ort, ort_session_options *o,
                                     const pith__program_source *source, int threads,
@@ -191,6 +195,9 @@ static pith_status ort_fill_options(const pith__ort *ort, ort_session_options *o
     if (given->ort_optimization < 0 || given->ort_optimization > 4)
         return pith__fail(err, PITH_ERR_ARGUMENT, "ort_optimization %d is not between 0 and 4",
                           given->ort_optimization);
+    if (given->ort_threads < 0 || given->ort_threads > ORT_THREADS_MOST)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "ort_threads %d is not between 0 and %d",
+                          given->ort_threads, ORT_THREADS_MOST);
     PITH_TRY(
         pith__ort_check(ort, ort->SetSessionLogSeverityLevel(o, ORT_LOG_ERROR), "log level", err));
     PITH_TRY(pith__ort_check(

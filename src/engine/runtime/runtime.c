@@ -92,6 +92,7 @@ pith_status pith__runner_run_into(const pith__runner *runner, pith_tensor *outpu
     if (!targets) return status;
     for (size_t i = 0; !status && i < graph->output_count; i++)
         if (targets[i].data && (!wanted || wanted[i]))
-            status = pith__target_fill(&outputs[i], &targets[i], graph->outputs[i]->name, err);
+            status =
+                pith__target_fill(&outputs[i], &targets[i], graph->outputs[i]->name, stop, err);
     return status;
 }

@@ -42,6 +42,7 @@ typedef struct pith__runner {
 
 struct pith__runtime {
     const char *name;
+    bool devices;    /* inputs and outputs may lie in the memory of a device of its list */
     bool as_written; /* it runs the file that a graph was read from, with the inputs and outputs of
                         the graph; the graph is then not optimised, and its operators may be
                         unknown */

@@ -9,6 +9,7 @@
 
 #include "base/stop.h"
 #include "base/error.h"
+#include "engine/exec/device_runs.h"
 #include "engine/plan/plan.h"
 #include "engine/runtime/runtime.h"
 
@@ -40,7 +41,7 @@ typedef struct builtin_runner {
 /* Makes the plan; a device that fails is left out, if the list allows that. */
 static pith_status program_plan(builtin_program *p, pith__arena *arena, pith_error *err) {
     for (;;) {
-        const pith__backend *failed;
+        const pith__device_choice *failed;
         const pith__device_list *list = p->devices.count ? &p->devices : NULL;
         pith_error fault = PITH_ERROR_INIT;
         pith_status status =
@@ -88,7 +89,7 @@ static void builtin_close(void *state) {
 }
 
 static pith_status program_make_next(builtin_program **next, const builtin_program *p,
-                                     const pith__backend *without, pith_error *err) {
+                                     const pith__device_choice *without, pith_error *err) {
     pith__arena arena;
     pith__arena_init(&arena, p->arena.allocator);
     builtin_program *made = pith__arena_array(&arena, 1, sizeof *made);
@@ -111,7 +112,7 @@ static pith_status program_make_next(builtin_program **next, const builtin_progr
 /* The program that goes on where this one's device failed. It is made once: a second device that
  * fails in this program is no device of that one, or fails there again. */
 static pith_status program_next(builtin_program **next, builtin_program *p,
-                                const pith__backend *without, pith_error *err) {
+                                const pith__device_choice *without, pith_error *err) {
     pith_status status = PITH_OK;
     pthread_mutex_lock(&p->lock);
     *next = atomic_load_explicit(&p->next, memory_order_relaxed);
@@ -175,10 +176,13 @@ typedef struct builtin_call {
 static pith_status runner_attempt(builtin_runner *r, const builtin_call *c, pith_error *err);
 
 /* Runs again without the device. Returns whether *status and *err are what came of it. */
-static bool runner_go_on(builtin_runner *r, const builtin_call *c, const pith__backend *without,
-                         pith_status *status, pith_error *err) {
+static bool runner_go_on(builtin_runner *r, const builtin_call *c,
+                         const pith__device_choice *without, pith_status *status, pith_error *err) {
     builtin_runner other = *r;
     pith_error fault = PITH_ERROR_INIT;
+    if (pith__run_devices_used &&
+        pith__run_devices_used->is_bound(r->executor, c->inputs, r->targets, without, err))
+        return true;
     if (program_next(&other.program, r->program, without, NULL)) return false;
     if (pith__executor_create(&other.executor, other.program->plan, &r->options, NULL))
         return false;
@@ -208,7 +212,7 @@ static pith_status runner_attempt(builtin_runner *r, const builtin_call *c, pith
     bool stopped = pith__status_stops(status) || pith__stop_asked(c->stop);
     if (!pith__backends_differ || !failed || stopped || !r->program->devices.falls_back)
         return status;
-    runner_go_on(r, c, failed->backend, &status, err);
+    runner_go_on(r, c, failed->choice, &status, err);
     return status;
 }
 
@@ -259,6 +263,7 @@ const pith__plan *pith__program_plan(const pith__program *program) {
 
 const pith__runtime pith__runtime_builtin = {
     .name = "builtin",
+    .devices = true,
     .open = builtin_open,
     .close = builtin_close,
     .create = builtin_create,

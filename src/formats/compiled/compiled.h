@@ -1,20 +1,14 @@
 /* compiled.h - the file of `pith compile` (.pith): a header, a table of sections, the sections.
  *
- *   0   8 bytes  magic, "\x89PITH\r\n\x1a"
- *   8   u32      version of the format; another one is refused, not converted
- *   12  u32      number of sections
- *   16  u64      size of the file
- *   24  u64      hash (base/checksum.h) of bytes [32, end of the table)
- *   32  16 bytes version of the writer as text, padded with zeros; for people only
- *   48  table    per section 32 bytes: u32 kind, u32 route, u64 offset, u64 size, u64 hash of its
- *       contents
+ * The layout is that of base/formats/section_file.h; a part is a route. The magic is
+ * "\x89PITH\r\n\x1a".
  *
  * A model with a Router has several routes, which are numbered from 0, the default. Each has
  * sections of its own; the weights and the names of the routes are those of route 0. A detector of
  * several networks has them as routes, without names, in the order of its networks. Any other model
  * has route 0 only.
  *
- * Numbers are little-endian. Offsets are multiples of 64, those of weights of 4096. Sections do not
+ * Offsets are multiples of 64, those of weights of 4096. Sections do not
  * overlap, and each kind occurs once per route. The contents do not depend on the offset, the
  * processor or paths of the machine: the same model gives the same bytes. Opening reads the header
  * and the table only, so its cost does not depend on the size. Only pith__compiled_verify compares
@@ -100,8 +94,10 @@ typedef struct pith__section_out {
     size_t count;
 } pith__section_out;
 
-/* The writer, which has been checked, is told the size of the file before its first byte. */
+/* The writer, which has been checked, is told the size of the file before its first byte. told
+ * hears of the "bytes" that are written. */
 pith_status pith__compiled_write(const pith__section_out *sections, size_t count,
-                                 const pith_writer *writer, pith_error *err);
+                                 const pith_writer *writer, pith__stop *stop, pith__progress *told,
+                                 pith_error *err);
 
 #endif

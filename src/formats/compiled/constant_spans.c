@@ -18,17 +18,33 @@ pith_status pith__constant_spans_begin(pith__constant_spans_out *out, pith__aren
     return pith__map_init(&out->by_hash, arena, 256) ? pith__fail_memory(err, 256) : PITH_OK;
 }
 
+/* Compared piece by piece, as long as the call need not end. */
+static bool spans_equal(pith_str a, pith_str b, pith__stop *stop) {
+    enum { PIECE = 4 << 20 };
+    bool equal = a.size == b.size;
+    for (size_t at = 0, n; equal && at < a.size; at += n) {
+        if (pith__stop_asked(stop)) break;
+        n = a.size - at < PIECE ? a.size - at : PIECE;
+        equal = !memcmp(a.data + at, b.data + at, n);
+    }
+    return equal;
+}
+
 /* Spans with the same hash and size are chained through `same`, and compared byte by byte: a hash
  * alone would make a wrong model of two weights that collide. */
 pith_status pith__constant_spans_add(uint32_t *number, pith__constant_spans_out *out,
                                      const void *data, size_t size, pith_error *err) {
     pith_str span = { size ? data : "", size };
-    uint64_t sum[2] = { pith__hash_of(span.data, size), size };
+    uint64_t sum[2] = { 0, size };
+    pith__hash hash;
+    pith__hash_init(&hash);
+    PITH_TRY(pith__hash_add_until(&hash, span.data, size, out->stop, err));
+    sum[0] = pith__hash_end(&hash);
     pith_str key = pith__arena_str(out->arena, (pith_str){ (const char *)sum, sizeof sum });
     if (!key.data) return pith__fail_memory(err, sizeof sum);
     uint32_t last = pith__map_get(&out->by_hash, key);
     for (uint32_t i = last; i != UINT32_MAX; i = out->same[i]) {
-        if (!pith__str_eq(out->spans[i], span)) continue;
+        if (!spans_equal(out->spans[i], span, out->stop)) continue;
         *number = i;
         return PITH_OK;
     }

@@ -16,6 +16,7 @@ typedef struct pith__constant_spans_out {
     pith__map by_hash; /* hash and size to the last span that has them */
     uint32_t *same;    /* by span: the previous one with the same hash and size; UINT32_MAX: none */
     size_t same_capacity;
+    pith__stop *stop; /* of the call that makes the section; may be NULL */
 } pith__constant_spans_out;
 
 pith_status pith__constant_spans_begin(pith__constant_spans_out *out, pith__arena *arena,

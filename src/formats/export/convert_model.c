@@ -19,7 +19,7 @@ typedef struct converted {
 } converted;
 
 static pith_status convert_print(converted *x, pith_str model) {
-    pith__syntax_sink sink = { .out = { x->writer, false }, .stop = x->stop };
+    pith__syntax_sink sink = { .out = { .writer = x->writer }, .stop = x->stop };
     PITH_TRY(pith__onnx_print(&sink, model, &x->scratch, x->err));
     x->report.bytes = sink.size;
     for (int i = 0; i < PITH_OMISSIONS; i++) {
@@ -34,7 +34,7 @@ static pith_status convert_print(converted *x, pith_str model) {
 
 static pith_status convert_parse(converted *x, pith_str text) {
     pith__wire_build model = { .allocator = x->scratch.allocator };
-    pith__out out = { x->writer, false };
+    pith__out out = { .writer = x->writer, .stop = x->stop };
     pith_status status = pith__onnx_parse(&model, text, x->stop, &x->scratch, x->err);
     if (!status) {
         pith__out_begin(&out, model.size);
@@ -51,7 +51,8 @@ static pith_status convert_bytes(converted *x, pith_str bytes) {
     x->report.from = from;
     x->report.to = from == PITH_CONVERT_TEXT ? PITH_CONVERT_ONNX : PITH_CONVERT_TEXT;
     if (x->o.to == from)
-        return pith__fail(x->err, PITH_ERR_ARGUMENT, "the file is %s already",
+        return pith__fail(x->err, PITH_ERR_ARGUMENT,
+                          "pith_convert_options.to: the file is %s already",
                           from == PITH_CONVERT_TEXT ? "text" : "ONNX, not text,");
     return from == PITH_CONVERT_TEXT ? convert_parse(x, bytes) : convert_print(x, bytes);
 }
@@ -70,14 +71,15 @@ pith_status pith__model_write_converted(const pith_source *source,
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the report has no size; initialise it with PITH_CONVERT_REPORT_INIT");
     if (x.o.to < PITH_CONVERT_OTHER || x.o.to > PITH_CONVERT_TEXT)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "%d is no pith_convert_to", x.o.to);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "to is %d, which is not a PITH_CONVERT_* value",
+                          x.o.to);
     PITH_TRY(pith__writer_check(writer, err));
     pith__stop own;
     x.writer = writer;
     x.stop = pith__stop_begin(&own, &x.o.call);
     const pith_allocator *allocator =
         x.o.call.allocator ? x.o.call.allocator : &pith__allocator_default;
-    PITH_TRY(pith__model_source_bytes(&bytes, source, err));
+    PITH_TRY(pith__model_source_bytes(&bytes, source, x.stop, err));
     pith__account_init(&account, allocator, source->memory_limit, 0);
     pith__arena_init(&x.scratch, &account.allocator);
     pith_status status = convert_bytes(&x, bytes);

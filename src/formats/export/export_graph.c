@@ -214,7 +214,8 @@ pith_status pith__export_graph_check_sinks(const pith__onnx_sinks *sinks, const 
 
 pith_status pith__export_graph_check_name(const char *data_name, pith_error *err) {
     if (data_name && (!*data_name || strchr(data_name, '/') || *data_name == '.'))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is no name of a file beside the model",
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "data_name is '%s', which is no name of a file beside the model",
                           data_name);
     return PITH_OK;
 }

@@ -7,9 +7,11 @@
 
 #include <string.h>
 
+#include "base/progress.h"
 #include "base/caller_options.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/os/threads.h"
 #include "formats/export/fuse_operators.h"
 #include "formats/export/export_graph.h"
 #include "formats/export/new_nodes.h"
@@ -241,8 +243,11 @@ pith_status pith__model_write_onnx(const pith_source *source, const pith_export_
     if (report && report->size < sizeof report->size)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the report has no size; initialise it with PITH_EXPORT_REPORT_INIT");
+    PITH_TRY(pith__threads_check(o.call.threads, err));
     pith__stop asked;
-    const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads };
+    pith__progress told;
+    const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads,
+                                  pith__progress_begin(&told, &o.call) };
     pith__export_graph_take_call(&open.call, &o.call);
     exported x = { .o = &o,
                    .report = &own,
@@ -253,6 +258,7 @@ pith_status pith__model_write_onnx(const pith_source *source, const pith_export_
     for (bool again = true; again && !status;) {
         status = pith__export_graph_open(&x.m, source, 1, &open, err);
         if (status) return status;
+        open.call.progress = NULL; /* of one opening */
         x.m->graph->making = &making;
         status = export_run(&x, sinks, &again);
         pith__model_destroy(x.m);

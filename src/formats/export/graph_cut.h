@@ -15,7 +15,7 @@ typedef struct pith__graph_cut_part {
 pith_status pith__graph_cut(pith__graph *graph, const pith__graph_cut_part *cut, pith_error *err);
 
 /* Constants of the main graph with the same type, shape and contents become one. *shared is their
- * number. */
+ * number. Ends when the graph's making must stop. */
 pith_status pith__graph_cut_share_constants(size_t *shared, pith__graph *graph, pith_error *err);
 
 #endif

@@ -87,6 +87,9 @@ static bool is_f32(const pith__value *v) { return v && v->type.dtype == PITH_F32
 #define BF16_MOST 0x1.fep127f
 #define BF16_MASK 1e30f
 
+/* Numbers that are rounded between two looks whether to stop: less than a millisecond. */
+enum { HALF_LOOK = 1 << 16 };
+
 static uint16_t half_rounded(const narrower *n, float x) {
     return n->dtype == PITH_F16 ? pith__f16_of_f32(x) : pith__bf16_of_f32(x);
 }
@@ -131,6 +134,7 @@ static pith_status half_constant(pith__value **narrow, narrower *n, const pith__
     if (!to) return pith__fail_memory(n->err, count * sizeof *to);
     for (size_t i = 0; i < count; i++) {
         float x;
+        if (i % HALF_LOOK == 0) PITH_TRY(pith__stop_check(pith__graph_stop(n->graph), n->err));
         /* mapped weights lie at any address */
         memcpy(&x, (const char *)t->data + i * sizeof x, sizeof x);
         if (isnan(x))
@@ -430,8 +434,10 @@ static pith_status half_inputs(narrower *n) {
 static bool half_casts(const narrower *n, const pith_tensor *t, const pith_tensor *narrow) {
     const float most = n->dtype == PITH_F16 ? F16_MOST : BF16_MOST;
     const uint16_t *numbers = narrow->data;
+    pith__stop *stop = pith__graph_stop(n->graph);
     for (size_t i = 0; i < t->bytes / sizeof(float); i++) {
         float x;
+        if (i % HALF_LOOK == 0 && pith__stop_asked(stop)) return false;
         memcpy(&x, (const char *)t->data + i * sizeof x, sizeof x);
         if (!(fabsf(x) <= most) || half_rounded(n, x) != numbers[i]) return false;
     }
@@ -445,6 +451,7 @@ static bool half_casts(const narrower *n, const pith_tensor *t, const pith_tenso
 static pith_status half_store_once(narrower *n) {
     enum { WORTH = 1024 };
     for (size_t i = 0; i < n->count; i++) {
+        PITH_TRY(pith__stop_check(pith__graph_stop(n->graph), n->err));
         pith__value *v = n->graph->values[i], *narrow = n->forms[i].narrow;
         if (v->kind != PITH_VALUE_CONST || !narrow || !narrow->user_count ||
             n->forms[i].wide != v || !(v->user_count || v->output_uses) ||
@@ -481,6 +488,7 @@ pith_status pith__half_precision(pith__half_precision_report *report, pith__grap
     }
     for (pith__node *node = graph->first, *next; node; node = next) {
         next = node->next;
+        PITH_TRY(pith__stop_check(pith__graph_stop(graph), err));
         PITH_TRY(half_node(&n, node));
     }
     PITH_TRY(half_outputs(&n));

@@ -8,9 +8,11 @@
 
 #include <string.h>
 
+#include "base/progress.h"
 #include "base/caller_options.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/os/threads.h"
 #include "formats/export/fuse_operators.h"
 #include "formats/export/graph_cut.h"
 #include "formats/export/export_graph.h"
@@ -55,11 +57,13 @@ static pith_status optimize_infer(const optimized *x) {
 }
 
 /* At level 0: which passes run is decided here, not by opening. */
-static pith_status optimize_open(optimized *x, const pith_source *source) {
+/* The caller hears of the steps of the first opening alone. */
+static pith_status optimize_open(optimized *x, const pith_source *source, bool first) {
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
     open.input_shapes = x->o->input_shapes;
     open.input_shape_count = x->o->input_shape_count;
     pith__export_graph_take_call(&open.call, &x->o->call);
+    if (!first) open.call.progress = NULL;
     return pith__export_graph_open(&x->m, source, 0, &open, x->err);
 }
 
@@ -173,11 +177,14 @@ pith_status pith__model_write_optimized(const pith_source *source,
                     .report = &own,
                     .err = err,
                     .fused = { .kind = optimize_kind(&o), .level = o.level } };
+    PITH_TRY(pith__threads_check(o.call.threads, err));
     pith__stop asked;
-    const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads };
+    pith__progress told;
+    const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads,
+                                  pith__progress_begin(&told, &o.call) };
     pith_status status = PITH_OK;
-    for (bool again = true; again && !status;) {
-        status = optimize_open(&x, source);
+    for (bool again = true, first = true; again && !status; first = false) {
+        status = optimize_open(&x, source, first);
         if (status) return status;
         x.m->graph->making = &making;
         status = optimize_once(&x, sinks, &again);

@@ -6,9 +6,11 @@
 
 #include <string.h>
 
+#include "base/progress.h"
 #include "base/caller_options.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/os/threads.h"
 #include "base/os/cpu.h"
 #include "formats/export/export_graph.h"
 #include "formats/export/older_opset.h"
@@ -35,14 +37,16 @@ static pith_status quantize_check_static(const pith_quantize_model_options *o, p
     const bool fixed = o->scheme == PITH_QUANTIZE_STATIC;
     if (fixed && !o->calibrate)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the scheme static needs texts or tensors (calibrate)");
+                          "the scheme static needs calibrate, with texts or inputs");
     if (!fixed && (o->inputs || o->ranges || o->percentile != 0))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "tensors and ranges are for the scheme static");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "inputs, ranges and percentile are for the scheme static");
     if (o->inputs && (o->texts || !o->input_sets))
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "give texts or tensors, and at least one set of them");
+                          "give texts or inputs, and at least 1 for input_sets");
     if (o->ranges < PITH_RANGE_MIN_MAX || o->ranges > PITH_RANGE_ENTROPY)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "%d is no pith_range_method", o->ranges);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "ranges is %d, which is not a PITH_RANGE_* value",
+                          o->ranges);
     if (o->percentile != 0 && !(o->percentile > 50 && o->percentile <= 100))
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "percentile is %g; it is above 50 and at most 100",
@@ -54,43 +58,48 @@ static pith_status quantize_check_blocks(const pith_quantize_model_options *o, p
     if (quantize_is_int8(o) && (o->block || o->asymmetric || o->accuracy > 0 || o->table_block))
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
-            "blocks, zero points and an accuracy level need a block scheme (blocks4 or blocks8)");
+            "block, asymmetric, accuracy and table_block need the scheme blocks4 or blocks8");
     if (!quantize_is_int8(o) && o->reduce_range)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "a reduced range is for the schemes int8 and static");
+                          "reduce_range is for the schemes int8 and static");
     if (o->scheme != PITH_QUANTIZE_INT8 && o->rows)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "scales of rows are for the scheme int8");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "rows is for the scheme int8");
     if (o->block && !quantize_block_is_known(o->block))
         return pith__fail(err, PITH_ERR_ARGUMENT, "block is %d; it is 16, 32, 64, 128 or 256",
                           o->block);
     if (o->table_block && !quantize_block_is_known(o->table_block))
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the table's block is %d; it is 16, 32, 64, 128 or 256", o->table_block);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "table_block is %d; it is 16, 32, 64, 128 or 256",
+                          o->table_block);
     return PITH_OK;
 }
 
 static pith_status quantize_check(const pith_quantize_model_options *o, pith_error *err) {
     if (o->calibrate < PITH_CALIBRATE_NOT || o->calibrate > PITH_CALIBRATE_WHERE_POSSIBLE)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "%d is no pith_calibration", o->calibrate);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "calibrate is %d, which is not a PITH_CALIBRATE* value", o->calibrate);
     if (o->calibrate == PITH_CALIBRATE_WHERE_POSSIBLE &&
         (o->scheme != PITH_QUANTIZE_INT8 || !o->rows || o->texts))
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
-            "calibration where it is possible is for the scheme int8 with scales of rows");
+            "calibrate where it is possible is for the scheme int8 with rows, and without texts");
     if (o->scheme < PITH_QUANTIZE_INT8 || o->scheme > PITH_QUANTIZE_STATIC)
         return pith__fail(err, PITH_ERR_ARGUMENT, "scheme %d is not known", o->scheme);
     if (o->accuracy < -1 || o->accuracy > 4)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "accuracy level %d is not between 0 and 4, or -1",
+        return pith__fail(err, PITH_ERR_ARGUMENT, "accuracy is %d; it must be from -1 to 4",
                           o->accuracy);
     if (o->table_bits != -1 && o->table_bits != 0 && o->table_bits != 4 && o->table_bits != 8)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "tables have 8 or 4 bits, or -1 to stay in f32, not %d", o->table_bits);
+                          "table_bits is %d; it is 8, 4, 0 for 8, or -1 to stay in f32",
+                          o->table_bits);
     if (o->table_bits == 4 && quantize_is_int8(o))
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "tables of 4 bits need a block scheme (blocks4 or blocks8)");
-    if (o->text_count && !o->texts) return pith__fail(err, PITH_ERR_ARGUMENT, "texts is NULL");
+                          "table_bits 4 needs the scheme blocks4 or blocks8");
+    if (o->text_count && !o->texts)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "text_count is %zu, but texts is NULL",
+                          o->text_count);
     if (o->texts && (!o->text_count || !o->calibrate))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "texts need calibrate, and at least one of them");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "texts need calibrate, and at least 1 for text_count");
     PITH_TRY(quantize_check_blocks(o, err));
     PITH_TRY(quantize_check_static(o, err));
     return pith__export_graph_check_name(o->data_name, err);
@@ -151,9 +160,19 @@ static size_t quantize_find_step(void *user, const pith__step *step) {
     return SIZE_MAX;
 }
 
+/* Tells how many weights have their codes. */
+static void quantize_progress(const pith__quantized *q) {
+    size_t done = 0;
+    for (size_t i = 0; i < q->count; i++)
+        done += q->weights[i].codes.codes != NULL || q->weights[i].unseen;
+    pith__progress_tell(pith__graph_told(q->graph), "weights", done, q->count);
+}
+
 static pith_status quantize_round_one(void *user, size_t weight, const struct pith__factor *factor,
                                       pith__arena *scratch, pith_error *err) {
-    return pith__quantized_round(user, weight, factor, scratch, err);
+    PITH_TRY(pith__quantized_round(user, weight, factor, scratch, err));
+    quantize_progress(user);
+    return PITH_OK;
 }
 
 static pith_status quantize_lengths(int64_t **k, const pith__quantized *q, pith_model *m,
@@ -223,7 +242,7 @@ static pith_status quantize_watch(pith__input_range *ranges, pith__quantized *q,
                                .method = o->ranges,
                                .percentile = o->percentile };
     if (o->inputs) PITH_TRY(quantize_check_inputs(m, o, err));
-    if (o->inputs) PITH_TRY(pith__model_program(&job.program, m, NULL, err));
+    if (o->inputs) PITH_TRY(pith__model_program(&job.program, m, pith__graph_stop(m->graph), err));
     PITH_TRY(pith__input_ranges_run(ranges, &job, &m->arena, err));
     for (size_t i = 0; i < q->count; i++) {
         q->weights[i].low = ranges[i].low;
@@ -280,6 +299,7 @@ static pith_status quantize_round_all(pith__quantized *q, const pith_allocator *
     for (size_t i = 0; i < q->count && !status; i++) {
         if (!q->weights[i].codes.codes && !q->weights[i].unseen)
             status = pith__quantized_round(q, i, NULL, &scratch, err);
+        if (!status) quantize_progress(q);
         pith__arena_reset(&scratch);
     }
     pith__arena_free(&scratch);
@@ -298,6 +318,7 @@ static pith_status quantize_smooth_all(pith__quantized *q, const pith__input_ran
             continue;
         if (!pith__quantized_smooth(q, i, ranges[i].rows, ranges[i].row_count, &scratch))
             status = quantize_ended(q, err);
+        if (!status) quantize_progress(q);
     }
     pith__arena_free(&scratch);
     return status;
@@ -398,8 +419,11 @@ pith_status pith__model_write_quantized(const pith_source *source,
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
             "the report has no size; initialise it with PITH_QUANTIZE_MODEL_REPORT_INIT");
+    PITH_TRY(pith__threads_check(o.call.threads, err));
     pith__stop asked;
-    const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads };
+    pith__progress told;
+    const pith__making making = { pith__stop_begin(&asked, &o.call), o.call.threads,
+                                  pith__progress_begin(&told, &o.call) };
     pith__export_graph_take_call(&open.call, &o.call);
     PITH_TRY(pith__export_graph_open(&m, source, 1, &open, err));
     m->graph->making = &making;

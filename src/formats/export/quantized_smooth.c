@@ -36,9 +36,12 @@ static float smooth_weight_peak(const pith__weight_code_source *s, int64_t i) {
 static void smooth_choose(float *s, const pith__quantized *q, size_t of, const float *rows,
                           int64_t count) {
     const int64_t k = q->weights[of].source.k;
+    pith__stop *stop = pith__graph_stop(q->graph);
     float largest = 0;
     for (int64_t i = 0; i < k; i++) {
         float peak = 0, weight = 0;
+        s[i] = 0;
+        if (pith__stop_asked(stop)) continue; /* nobody rounds any more */
         for (int64_t r = 0; r < count; r++) peak = fmaxf(peak, fabsf(rows[r * k + i]));
         for (size_t m = 0; m < q->count; m++)
             if (smooth_is_member(q, m, of))
@@ -50,18 +53,21 @@ static void smooth_choose(float *s, const pith__quantized *q, size_t of, const f
     for (int64_t i = 0; i < k; i++) s[i] = fmaxf(s[i], SMOOTH_LEAST * largest);
 }
 
-/* The weight times s, in the layout that it has. */
-static bool smooth_multiply(pith__quantized_weight *w, const float *s, pith__arena *arena) {
+/* The weight times s, in the layout that it has. False: memory is out, or the call must end. */
+static bool smooth_multiply(pith__quantized_weight *w, const float *s, pith__stop *stop,
+                            pith__arena *arena) {
     const pith__weight_code_source *from = &w->source;
     float *to = pith__arena_array(arena, (size_t)(from->k * from->n), sizeof *to);
     if (!to) return false;
-    for (int64_t i = 0; i < from->k; i++)
+    for (int64_t i = 0; i < from->k; i++) {
+        if (pith__stop_asked(stop)) return false;
         for (int64_t j = 0; j < from->n; j++) {
             const int64_t at = i * from->row + j * from->column;
             float x;
             memcpy(&x, (const char *)from->data + at * (int64_t)sizeof x, sizeof x);
             to[at] = x * s[i];
         }
+    }
     w->source.data = to;
     w->smooth = s;
     return true;
@@ -97,7 +103,8 @@ bool pith__quantized_smooth(pith__quantized *q, size_t weight, const float *rows
     memcpy(before, q->weights, q->count * sizeof *before);
     smooth_choose(s, q, weight, rows, count);
     for (size_t m = weight; m < q->count; m++)
-        if (smooth_is_member(q, m, weight) && !smooth_multiply(&q->weights[m], s, arena))
+        if (smooth_is_member(q, m, weight) &&
+            !smooth_multiply(&q->weights[m], s, pith__graph_stop(q->graph), arena))
             return false;
     if (!smooth_round(&smooth, q, weight, rows, count, scratch)) return false;
     if (smooth >= plain) memcpy(q->weights, before, q->count * sizeof *before);

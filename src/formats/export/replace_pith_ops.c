@@ -99,14 +99,17 @@ static pith__value *replace_constant(pith__replace *b, pith_str name, float *dat
 }
 
 /* The columns of a weight, beside each other in rows of `width` elements. */
-static void replace_copy_weight(char *to, int64_t width, const pith_tensor *t, bool transposed) {
+static void replace_copy_weight(char *to, int64_t width, const pith_tensor *t, bool transposed,
+                                pith__stop *stop) {
     const int64_t k = t->dims[transposed], n = t->dims[!transposed],
                   size = pith__dtype_bits(t->dtype) / 8;
-    for (int64_t i = 0; i < k; i++)
+    for (int64_t i = 0; i < k; i++) {
+        if (pith__stop_asked(stop)) break;
         for (int64_t j = 0; j < n; j++) {
             const int64_t from = transposed ? j * k + i : i * n + j;
             memcpy(to + (i * width + j) * size, (const char *)t->data + from * size, (size_t)size);
         }
+    }
 }
 
 static int64_t replace_columns(const pith__node *node, int pair) {
@@ -150,7 +153,8 @@ static pith__value *replace_joined_weights(pith__replace *b, const pith__node *n
     char *data = pith__arena_alloc64(b->nodes.graph->arena, made.bytes), *to = data;
     if (data)
         for (int i = 0; i < replace_pairs(node); to += (size_t)replace_columns(node, i++) * size)
-            replace_copy_weight(to, width, node->inputs[1 + 2 * i]->type.data, transposed >> i & 1);
+            replace_copy_weight(to, width, node->inputs[1 + 2 * i]->type.data, transposed >> i & 1,
+                                pith__graph_stop(b->nodes.graph));
     made.data = data;
     pith__value *v = data ? pith__graph_add_const(b->nodes.graph, first->name, &made) : NULL;
     if (!v) b->nodes.status = pith__fail_memory(b->nodes.err, made.bytes);

@@ -10,6 +10,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/memory/account.h"
 #include "formats/onnx/model_read.h"
 #include "formats/onnx/onnx_reader.h"
 
@@ -17,6 +18,8 @@
  * its domain up in the list, so a hostile list would cost time. */
 #define NODES_MAX ((size_t)1 << 22)
 #define OPSETS_MAX 256
+/* Nodes or tensors that are read between two looks whether to stop: far less than a millisecond. */
+#define READ_LOOK 256
 
 pith_status pith__onnx_no_memory(pith__onnx_reader *r) {
     return pith__fail_memory(r->source.err, 0);
@@ -194,8 +197,11 @@ static pith_status read_nodes(pith__onnx_reader *r, pith__onnx_scope *s, pith_st
     int32_t index = 0;
     PITH_TRY(define_node_outputs(r, s, bytes, tag));
     pith__onnx_walk(&w, bytes, r);
-    while (pith__wire_next(&w, &f))
-        if (f.tag == tag) PITH_TRY(model_read_node(r, s, f.bytes, index++));
+    while (pith__wire_next(&w, &f)) {
+        if (f.tag != tag) continue;
+        if (index % READ_LOOK == 0) PITH_TRY(pith__stop_check(r->source.stop, r->source.err));
+        PITH_TRY(model_read_node(r, s, f.bytes, index++));
+    }
     return pith__graph_sort(s->graph, r->source.err);
 }
 
@@ -290,9 +296,13 @@ static pith_status each_field(pith__onnx_reader *r, pith__onnx_scope *s, pith_st
                                                   pith_str bytes)) {
     pith__wire w;
     pith__wire_field f;
+    size_t index = 0;
     pith__onnx_walk(&w, bytes, r);
-    while (pith__wire_next(&w, &f))
-        if (f.tag == tag) PITH_TRY(read(r, s, f.bytes));
+    while (pith__wire_next(&w, &f)) {
+        if (f.tag != tag) continue;
+        if (index++ % READ_LOOK == 0) PITH_TRY(pith__stop_check(r->source.stop, r->source.err));
+        PITH_TRY(read(r, s, f.bytes));
+    }
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
@@ -496,6 +506,7 @@ pith_status pith__onnx_read(pith__graph **graph, pith_str bytes, const char *ext
                             pith_error *err) {
     pith__onnx_reader r = { .source = { .base = bytes.data,
                                         .arena = arena,
+                                        .stop = pith__account_stop(arena->allocator),
                                         .err = err,
                                         .files = files,
                                         .external_dir = external_dir },

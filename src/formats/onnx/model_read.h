@@ -17,6 +17,6 @@ pith_status pith__onnx_read(pith__graph **graph, pith_str bytes, const char *ext
  * (optional), PITH_MAP_I64 or PITH_MAP_STRING (a MapProto). name (may be NULL) receives the proto's
  * name. */
 pith_status pith__onnx_read_value(pith_tensor *tensor, pith_str *name, pith_str bytes, int kind,
-                                  pith__arena *arena, pith_error *err);
+                                  pith__stop *stop, pith__arena *arena, pith_error *err);
 
 #endif

@@ -542,10 +542,11 @@ static pith_status file_status(const pith__out *f, pith__stop *stop, pith_error 
     return pith__out_status(f, "the file", err);
 }
 
-static pith_status file_put_data(const model_writer *w, const pith_writer *writer,
-                                 pith__stop *stop) {
+/* out: what the other file is written by, with the bytes so far. */
+static pith_status file_put_data(const model_writer *w, const pith_writer *writer, pith__out *out) {
     static const char zeros[PITH_ONNX_DATA_ALIGNMENT];
-    pith__out file = { writer, false };
+    pith__out file = *out;
+    file.writer = writer;
     uint64_t at = 0;
     PITH_TRY(pith__writer_check(writer, w->err));
     pith__out_begin(&file, w->data_size);
@@ -554,12 +555,13 @@ static pith_status file_put_data(const model_writer *w, const pith_writer *write
             const pith_tensor *t = w->graphs[g].constants[i]->type.data;
             const uint64_t offset = w->graphs[g].offsets[i];
             if (offset == UINT64_MAX) continue;
-            PITH_TRY(file_status(&file, stop, w->err));
+            PITH_TRY(file_status(&file, file.stop, w->err));
             if (offset > at) pith__out_put(&file, zeros, (size_t)(offset - at));
             pith__out_put(&file, t->data, t->bytes);
             at = offset + t->bytes;
         }
-    return file_status(&file, stop, w->err);
+    out->done = file.done;
+    return file_status(&file, file.stop, w->err);
 }
 
 pith_status pith__onnx_write_model(const pith__onnx_model *model, const pith__onnx_sinks *sinks,
@@ -588,11 +590,14 @@ pith_status pith__onnx_write_model(const pith__onnx_model *model, const pith__on
                           "weights (external data)",
                           counted.size);
     pith__stop *stop = pith__graph_stop(model->graph);
-    pith__out file = { sinks->model, false };
+    pith__out file = { .writer = sinks->model,
+                       .stop = stop,
+                       .told = pith__graph_told(model->graph),
+                       .total = w.data_size + counted.size };
     pith__wire_out out = { &file, stop, 0 };
     PITH_TRY(pith__writer_check(sinks->model, err));
     if (sinks->sizes) *sinks->sizes = (pith__onnx_sizes){ counted.size, w.data_size };
-    if (w.data_size) PITH_TRY(file_put_data(&w, sinks->data, stop));
+    if (w.data_size) PITH_TRY(file_put_data(&w, sinks->data, &file));
     pith__out_begin(&file, counted.size);
     write_model(&out, &w);
     return file_status(&file, stop, err);

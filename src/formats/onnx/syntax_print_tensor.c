@@ -105,7 +105,7 @@ static pith_status tensor_put_values(pith__syntax_printer *t, const pith_tensor 
 static pith_status tensor_put_data(pith__syntax_printer *t, pith_str bytes) {
     pith__files files = { .arena = t->scratch };
     pith__onnx_source source = {
-        .base = t->base, .arena = t->scratch, .err = t->err, .files = &files
+        .base = t->base, .arena = t->scratch, .stop = t->sink->stop, .err = t->err, .files = &files
     };
     const pith__arena_mark mark = pith__arena_get_mark(t->scratch);
     pith_tensor tensor;

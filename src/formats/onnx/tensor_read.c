@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "engine/graph/graph.h"
 #include "formats/onnx/wire.h"
@@ -25,6 +26,9 @@ enum {
     DOUBLE_DATA = 10,
     UINT64_DATA = 11
 };
+
+/* Numbers that are read between two looks whether to stop: a millisecond. */
+enum { TENSOR_LOOK = 1 << 17 };
 
 /* The repeated field of each dtype, and how many bytes of the tensor one of its numbers fills: a
  * complex number is two numbers, and elements below 8 bits come packed in bytes. */
@@ -148,8 +152,7 @@ static pith_status use_bytes(pith_tensor *tensor, pith_str bytes, const pith__on
     }
     tensor->data = pith__arena_alloc64(source->arena, bytes.size);
     if (!tensor->data) return pith__fail_memory(source->err, bytes.size);
-    memcpy(tensor->data, bytes.data, bytes.size);
-    return PITH_OK;
+    return pith__copy_until(source->stop, tensor->data, bytes.data, bytes.size, source->err);
 }
 
 /* use_bytes for external data, which many tensors may share: equal spans are copied once. Spans
@@ -303,11 +306,14 @@ static pith_status copy_typed(pith_tensor *tensor, const proto *t, int field,
             memcpy(out, &f.value, unit);
             out += unit;
         } else if (is_fixed(field)) {
-            memcpy(out, f.bytes.data, f.bytes.size);
+            PITH_TRY(pith__copy_until(source->stop, out, f.bytes.data, f.bytes.size, source->err));
             out += f.bytes.size;
         } else {
             pith__wire_init(&packed, f.bytes, source->base, source->err);
-            for (; pith__wire_next_varint(&packed, &value); out += unit) memcpy(out, &value, unit);
+            for (size_t i = 0; pith__wire_next_varint(&packed, &value); out += unit, i++) {
+                if (i % TENSOR_LOOK == 0) PITH_TRY(pith__stop_check(source->stop, source->err));
+                memcpy(out, &value, unit);
+            }
             if (packed.failed) return PITH_ERR_FORMAT;
         }
     }

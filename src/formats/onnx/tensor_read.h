@@ -4,11 +4,13 @@
 
 #include "base/memory/span_map.h"
 #include "base/os/file.h"
+#include "base/stop.h"
 
 /* The file that is being read. */
 typedef struct pith__onnx_source {
     const void *base; /* start of the file, for messages */
     pith__arena *arena;
+    pith__stop *stop; /* may be NULL */
     pith_error *err;
     pith__files *files;
     const char *external_dir;                  /* the only folder that may hold external data; NULL:

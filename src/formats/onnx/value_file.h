@@ -5,7 +5,8 @@
 #include "pith/session.h"
 
 pith_status pith__value_file_open(pith_value_file **file, pith_tensor *tensor, const char **name,
-                                  const char *path, int32_t kind, pith_error *err);
+                                  const char *path, int32_t kind, const pith_call *call,
+                                  pith_error *err);
 void pith__value_file_close(pith_value_file *file); /* NULL is allowed */
 
 #endif

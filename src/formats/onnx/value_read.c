@@ -149,8 +149,8 @@ static pith_status read_item(pith_tensor *tensor, pith_str *name, pith_str bytes
 }
 
 pith_status pith__onnx_read_value(pith_tensor *tensor, pith_str *name, pith_str bytes, int kind,
-                                  pith__arena *arena, pith_error *err) {
-    pith__onnx_source source = { .base = bytes.data, .arena = arena, .err = err };
+                                  pith__stop *stop, pith__arena *arena, pith_error *err) {
+    pith__onnx_source source = { .base = bytes.data, .arena = arena, .stop = stop, .err = err };
     pith_tensor read = { 0 };
     if (name) *name = (pith_str){ "", 0 };
     PITH_TRY(read_item(&read, name, bytes, kind, &source, 0));

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/caller_options.h"
 #include "base/dtype.h"
 #include "base/error.h"
 
@@ -150,10 +151,17 @@ static pith_status write_check(const pith_tensor *value, int32_t kind, pith_erro
 }
 
 pith_status pith__onnx_write_value(const pith_tensor *value, const char *name, int32_t kind,
-                                   const pith_writer *writer, pith_error *err) {
-    pith__out written = { writer, false };
+                                   const pith_call *call, const pith_writer *writer,
+                                   pith_error *err) {
+    pith_call o = PITH_CALL_INIT;
+    pith__stop own;
+    PITH_TAKE_OPTIONS(o, call, err);
+    pith__out written = { .writer = writer, .stop = pith__stop_begin(&own, &o) };
     pith__wire_out sink = { &written, NULL, 0 }, *out = &sink;
     PITH_TRY(pith__writer_check(writer, err));
+    if (value->device)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the value is in the memory of device %d",
+                          (int)value->device);
     PITH_TRY(write_check(value, kind, err));
     if (kind == PITH_NONE)
         write_optional(out, value, name);

@@ -13,10 +13,14 @@
 #include "base/error.h"
 #include "base/formats/json.h"
 #include "base/half.h"
+#include "base/memory/account.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "models/hub/hub.h"
 
 static const char adapter_config[] = "adapter_config.json";
+
+enum { ADAPTER_LOOK = 1 << 20 };
 
 typedef struct adapter_settings {
     double alpha;
@@ -176,16 +180,23 @@ static float adapter_number(const pith_tensor *t, size_t i) {
     return t->dtype == PITH_F16 ? pith__f32_of_f16(half) : pith__f32_of_bf16(half);
 }
 
+/* Whether the call must end, asked before row i of so much work: every million steps. */
+static bool adapter_stops(pith__stop *stop, size_t i, size_t work) {
+    return i % (ADAPTER_LOOK / (work + 1) + 1) == 0 && pith__stop_asked(stop);
+}
+
 static bool adapter_is_matrix(const pith_tensor *t) {
     return t->rank == 2 && (t->dtype == PITH_F32 || t->dtype == PITH_F16 || t->dtype == PITH_BF16);
 }
 
-/* The matrix in f32, or turned round: [columns, rows]. NULL if memory is out. */
-static float *adapter_matrix(const pith_tensor *t, bool turned, pith__arena *arena) {
+/* The matrix in f32, or turned round: [columns, rows]; incomplete if the call must end. NULL if
+ * memory is out. */
+static float *adapter_matrix(const pith_tensor *t, bool turned, pith__stop *stop,
+                             pith__arena *arena) {
     const size_t rows = (size_t)t->dims[0], columns = (size_t)t->dims[1];
     float *made = pith__arena_alloc64(arena, rows * columns * sizeof *made);
     if (made)
-        for (size_t i = 0; i < rows; i++)
+        for (size_t i = 0; i < rows && !adapter_stops(stop, i, columns); i++)
             for (size_t k = 0; k < columns; k++)
                 made[turned ? k * rows + i : i * columns + k] = adapter_number(t, i * columns + k);
     return made;
@@ -231,8 +242,8 @@ static pith_status adapter_place(pith_tensor **to, pith__weights *weights, pith_
 
 /* w += scale * b a, of w [out, in], b [out, rank], a [rank, in]. */
 static void adapter_add(float *w, const float *a, const float *b, size_t out, size_t in,
-                        size_t rank, float scale, float *row) {
-    for (size_t o = 0; o < out; o++) {
+                        size_t rank, float scale, float *row, pith__stop *stop) {
+    for (size_t o = 0; o < out && !adapter_stops(stop, o, rank * in); o++) {
         memset(row, 0, in * sizeof *row);
         for (size_t k = 0; k < rank; k++)
             for (size_t i = 0; i < in; i++) row[i] += b[o * rank + k] * a[k * in + i];
@@ -258,11 +269,14 @@ static pith_status adapter_merge(pith_tensor *w, const pith_tensor *a, const pit
             PITH_STR_ARG(name));
     const size_t rank = (size_t)a->dims[0], out = (size_t)w->dims[0], in = (size_t)w->dims[1];
     const double scale = s->alpha / (s->by_root ? sqrt((double)rank) : (double)rank);
-    float *sum = adapter_matrix(w, false, arena), *row = pith__arena_alloc(arena, in * sizeof *row);
-    const float *right = adapter_matrix(down, table, arena),
-                *left = adapter_matrix(up, table, arena);
+    pith__stop *stop = pith__account_stop(arena->allocator);
+    float *sum = adapter_matrix(w, false, stop, arena),
+          *row = pith__arena_alloc(arena, in * sizeof *row);
+    const float *right = adapter_matrix(down, table, stop, arena),
+                *left = adapter_matrix(up, table, stop, arena);
     if (!sum || !row || !right || !left) return pith__fail_memory(err, out * in * sizeof *sum);
-    adapter_add(sum, right, left, out, in, rank, (float)scale, row);
+    adapter_add(sum, right, left, out, in, rank, (float)scale, row, stop);
+    PITH_TRY(pith__stop_check(stop, err));
     w->data = sum;
     w->dtype = PITH_F32;
     w->bytes = out * in * sizeof *sum;

@@ -9,6 +9,8 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/formats/json.h"
+#include "base/memory/account.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "engine/graph/graph.h"
 #include "formats/weights/gguf/gguf.h"
@@ -53,8 +55,8 @@ pith_status pith__weights_place(pith_tensor *tensor, const char *data, pith__are
     if (pith__constant_lies_anywhere(tensor) || (uintptr_t)data % alignment == 0) return PITH_OK;
     tensor->data = pith__arena_alloc64(arena, tensor->bytes);
     if (!tensor->data) return pith__fail_memory(err, tensor->bytes);
-    memcpy(tensor->data, data, tensor->bytes);
-    return PITH_OK;
+    return pith__copy_until(pith__account_stop(arena->allocator), tensor->data, data, tensor->bytes,
+                            err);
 }
 
 static bool tensor_files_name_ends(pith_str name, const char *end) {

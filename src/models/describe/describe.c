@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/caller_options.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/formats/json_write.h"
@@ -72,6 +73,23 @@ static void put_report(pith__json_out *w, const char *name, const pith__report *
     pith__json_close(w, "]");
 }
 
+static void put_devices(pith__json_out *w, const pith__devices *devices) {
+    pith__json_key(w, "devices");
+    pith__json_open(w, "[");
+    for (size_t i = 0; i < devices->count; i++) {
+        const pith__device *d = &devices->items[i];
+        const pith__accuracy accuracy = pith__device_accuracy(d);
+        pith__json_separate(w);
+        pith__json_open(w, "{");
+        pith__json_key_string(w, "name", pith__str_of(d->choice->name));
+        pith__json_key_int(w, "number", d->choice->number);
+        pith__json_key_string(w, "precision", pith__str_of(accuracy.precision));
+        pith__json_key_int(w, "memory_limit", (int64_t)d->choice->memory_limit);
+        pith__json_close(w, "}");
+    }
+    pith__json_close(w, "]");
+}
+
 /* Operators, and the backends they run on; a copy has the backend whose memory it fills or reads.
  * Other runtimes than the builtin one have no plan: NULL, and no steps. */
 static void put_steps(pith__json_out *w, const pith__plan *plan) {
@@ -88,9 +106,10 @@ static void put_steps(pith__json_out *w, const pith__plan *plan) {
     if (plan)
         for (size_t i = 0; i < plan->step_count; i++) {
             pith__json_separate(w);
-            pith__json_put_string(w, pith__str_of(plan->steps[i].device->backend->name));
+            pith__json_put_string(w, pith__str_of(plan->steps[i].device->choice->name));
         }
     pith__json_close(w, "]");
+    if (plan && pith__device_functions_used) put_devices(w, plan->devices);
 }
 
 /* Constants that some node reads, packed or not. Bytes are those of their type, also where the
@@ -375,10 +394,14 @@ static void describe_put(void *out, const char *text, size_t size) {
 }
 
 pith_status pith__model_describe(const pith_model *model, pith_description form,
-                                 const pith_writer *writer, pith_error *err) {
+                                 const pith_call *call, const pith_writer *writer,
+                                 pith_error *err) {
+    pith_call o = PITH_CALL_INIT;
+    pith__stop own;
+    PITH_TAKE_OPTIONS(o, call, err);
     const pith__graph *graph = model->text.ragged ? model->text.ragged : model->graph;
     const pith__plan *plan = pith__program_plan(&model->text.program);
-    pith__out out = { .writer = writer };
+    pith__out out = { .writer = writer, .stop = pith__stop_begin(&own, &o) };
     pith__json_out w = { &out, false };
     PITH_TRY(pith__writer_check(writer, err));
     switch (form) {
@@ -397,7 +420,7 @@ pith_status pith__model_describe(const pith_model *model, pith_description form,
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the model was opened without PITH_OPEN_DESCRIBE, which this form needs");
     if (!plan && model->runtime == &pith__runtime_builtin)
-        PITH_TRY(pith__model_plan(&plan, model, NULL, err));
+        PITH_TRY(pith__model_plan(&plan, model, out.stop, err));
     PITH_TRY(pith__account_explain(&model->account, put_model(&w, model, plan, err), err));
     return pith__out_status(&out, "the description", err);
 }

@@ -6,6 +6,6 @@
 #include "models/model.h"
 
 pith_status pith__model_describe(const pith_model *model, pith_description form,
-                                 const pith_writer *writer, pith_error *err);
+                                 const pith_call *call, const pith_writer *writer, pith_error *err);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/mix.h"
 #include "base/half.h"
 #include "base/str.h"
 #include "base/text_out.h"
@@ -33,11 +34,8 @@ static const char *const mask_names[MASKS] = { "ones", "padded right", "padded l
                                                "one row of zeros" };
 
 uint64_t pith__made_up_random(uint64_t seed, uint64_t run, uint64_t i) {
-    uint64_t z =
-        seed * 0x9E3779B97F4A7C15u + run * 0xBF58476D1CE4E5B9u + i * 0x94D049BB133111EBu + 1;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
+    return pith__mix64(seed * 0x9E3779B97F4A7C15u + run * 0xBF58476D1CE4E5B9u +
+                       i * 0x94D049BB133111EBu + 1);
 }
 
 /* ---- ranges ---- */

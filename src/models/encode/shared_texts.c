@@ -17,7 +17,9 @@ struct pith__shared_job {
 struct pith__shared_worker {
     const pith_allocator *allocator;
     pith__shared_fault *fault;
+    pith__shared_alone *alone; /* NULL: a text is not tried again alone */
     void *context;
+    pith__shared_report *report;
     encode_call run; /* of the encoder whose runner the worker has; encoder NULL: none */
     pith__encode_job job;
     encode_worker tokens; /* of texts; it has no runner */
@@ -66,17 +68,22 @@ void pith__shared_close(pith__shared_job *s) {
     pith__memory_free(allocator, s);
 }
 
-int64_t pith__shared_budget(const pith__encoder *e) { return e->chunk_tokens; }
+int64_t pith__shared_budget(const pith__encoder *e, bool pressed) {
+    const bool less = pressed && e->text_inputs.ragged && e->chunk_tokens > PITH_CHUNK_TOKENS_MIN;
+    return less ? PITH_CHUNK_TOKENS_MIN : e->chunk_tokens;
+}
 bool pith__shared_packs(const pith__encoder *e) { return e->text_inputs.ragged; }
 
 /* ---- workers ---- */
 
 pith_status pith__shared_worker_create(pith__shared_worker **worker,
                                        const pith_allocator *allocator, pith__shared_fault *fault,
-                                       void *context, pith_error *err) {
+                                       pith__shared_alone *alone, void *context, pith_error *err) {
     pith__shared_worker *w = pith__memory_alloc(allocator, sizeof *w, 16);
     if (!w) return pith__fail_memory(err, sizeof *w);
-    *w = (pith__shared_worker){ .allocator = allocator, .fault = fault, .context = context };
+    *w = (pith__shared_worker){
+        .allocator = allocator, .fault = fault, .alone = alone, .context = context
+    };
     encode_worker *const parts[] = { &w->tokens, &w->chunk };
     for (int i = 0; i < 2; i++) {
         *parts[i] = (encode_worker){ .tokens = PITH_TOKENS_INIT };
@@ -130,11 +137,46 @@ static void shared_fail(pith__shared_worker *w, pith__shared_text *t, const pith
     shared_emit_none(w, t, NULL);
 }
 
+/* ---- memory ---- */
+
+/* What keeps memory for speed is freed. */
+static void shared_free(pith__shared_worker *w, const encode_call *c) {
+    pith__encode_trim(c);
+    pith__runner_destroy(&w->chunk.runner);
+    pith__arena_free(&w->chunk.chunk);
+    pith__account_trim(c->executor.allocator);
+}
+
+typedef pith_status shared_try(pith__shared_worker *w, pith__shared_text *text, pith_error *err);
+
+/* What one text was refused memory for is tried again, with all freed that is kept for speed; and
+ * then once more while nothing else runs. */
+static pith_status shared_insist(pith__shared_worker *w, shared_try *try, pith__shared_text *text,
+                                 pith_error *err) {
+    const encode_call *c = &text->job->call;
+    shared_free(w, c);
+    pith_status status = try(w, text, err);
+    if (status != PITH_ERR_MEMORY || !w->alone) return status;
+    shared_free(w, c);
+    w->alone(w->context, true);
+    shared_free(w, c); /* what the others have given back */
+    status = try(w, text, err);
+    if (status) shared_free(w, c);
+    w->alone(w->context, false);
+    return status;
+}
+
+static pith_status shared_tokenise(pith__shared_worker *w, pith__shared_text *t, pith_error *err) {
+    return pith__encode_text_row(&t->job->call, &w->tokens, t->text, err);
+}
+
 void pith__shared_tokenise(pith__shared_worker *w, pith__shared_text *t) {
     encode_call *c = &t->job->call;
     pith_error fault = PITH_ERROR_INIT;
     const uint64_t begin = pith__clock_ns();
-    if (pith__encode_text_row(c, &w->tokens, t->text, &fault)) {
+    pith_status status = shared_tokenise(w, t, &fault);
+    if (status == PITH_ERR_MEMORY) status = shared_insist(w, shared_tokenise, t, &fault);
+    if (status) {
         shared_fail(w, t, &fault);
     } else {
         t->tokens = (uint32_t)c->rows[t->text].count;
@@ -145,10 +187,23 @@ void pith__shared_tokenise(pith__shared_worker *w, pith__shared_text *t) {
 
 /* ---- runs ---- */
 
+/* A head has failed with a text: the text is bad, or there was no memory for its rows. Of several
+ * texts such a one is run again by itself. */
+static pith_status shared_emit_failed(pith__shared_worker *w, pith__shared_text *t, bool alone,
+                                      const pith_error *fault, pith_error *err) {
+    if (fault->code != PITH_ERR_MEMORY) {
+        shared_fail(w, t, fault);
+        return PITH_OK;
+    }
+    t->again = true;
+    return alone ? pith__fail(err, PITH_ERR_MEMORY, "out of memory for its results") : PITH_OK;
+}
+
 /* Hands an output to the heads that read it. The rows of a text begin where those of the one before
  * it end, whether a head takes them or not. */
-static void shared_emit_output(pith__shared_worker *w, int output, const float *all,
-                               int64_t missing, pith__shared_text *const *texts, size_t count) {
+static pith_status shared_emit_output(pith__shared_worker *w, int output, const float *all,
+                                      int64_t missing, pith__shared_text *const *texts,
+                                      size_t count, pith_error *err) {
     const pith__head_model *model = &w->run.encoder->models[output];
     for (size_t i = 0; i < count; i++) {
         pith__shared_text *t = texts[i];
@@ -157,27 +212,51 @@ static void shared_emit_output(pith__shared_worker *w, int output, const float *
         for (size_t use = 0; use < c->use_count; use++) {
             const float *x = all;
             pith_error fault = PITH_ERROR_INIT;
-            if (c->uses[use].output != output || t->status) continue;
+            if (c->uses[use].output != output || t->status || t->again) continue;
             if (pith__encode_emit_row(&x, c, use, t->text, row, missing, &w->chunk.chunk, &fault))
-                shared_fail(w, t, &fault);
+                PITH_TRY(shared_emit_failed(w, t, count == 1, &fault, err));
         }
         const int64_t skipped = missing < row->count ? missing : row->count;
         all += (model->pooled ? 1 : row->count - skipped) * model->width;
     }
+    return PITH_OK;
+}
+
+/* The rows of these texts become the chunk of the worker's call. They are in the arena of texts,
+ * since a run begins with an empty arena of its own. */
+static pith_status shared_order(pith__shared_worker *w, pith__shared_text *const *texts,
+                                size_t count, pith_error *err) {
+    const pith__row **rows = pith__arena_array(&w->tokens.rows, count, sizeof *rows);
+    if (!rows) return pith__fail_memory(err, count * sizeof *rows);
+    for (size_t i = 0; i < count; i++) rows[i] = shared_row(texts[i]);
+    w->run.ordered = rows;
+    return PITH_OK;
+}
+
+/* Whether the memory of a run of the first `count` rows is there, as far as can be told before it
+ * runs. The prediction may be wrong either way, and other threads may take the memory first: too
+ * large a run is caught by the limit itself. */
+static bool shared_fits(pith__shared_worker *w, size_t count) {
+    encode_call *c = &w->run;
+    const encode_chunk k = { 0, count };
+    pith_error fault = PITH_ERROR_INIT;
+    pith_tensor *inputs;
+    size_t bytes;
+    if (pith__encode_fill_chunk(&inputs, c, &w->chunk, &k, &fault) ||
+        pith__runner_plan_bytes(&w->chunk.runner, &bytes, inputs, c->inner_threads, &fault))
+        return fault.code != PITH_ERR_MEMORY;
+    const size_t has = pith__runner_bytes(&w->chunk.runner);
+    return bytes <= has || bytes - has <= pith__account_room(c->executor.allocator);
 }
 
 static pith_status shared_run_once(pith__shared_worker *w, pith__shared_text *const *texts,
                                    size_t count, pith_error *err) {
     encode_call *c = &w->run;
     const pith_tensor *outputs;
-    const pith__row **rows = NULL;
     int64_t fed = 0, missing;
     const encode_chunk k = { 0, count };
-    /* in the arena of texts, since a run begins with an empty arena of its own */
-    rows = pith__arena_array(&w->tokens.rows, count, sizeof *rows);
-    if (!rows) return pith__fail_memory(err, count * sizeof *rows);
-    for (size_t i = 0; i < count; i++) rows[i] = shared_row(texts[i]);
-    c->ordered = rows;
+    for (size_t i = 0; i < count; i++) texts[i]->again = false;
+    w->report->runs++;
     PITH_TRY(pith__encode_run_rows(&outputs, &fed, c, &w->chunk, &k, err));
     const uint64_t begin = pith__clock_ns();
     pith__encoder *e = c->encoder;
@@ -187,37 +266,52 @@ static pith_status shared_run_once(pith__shared_worker *w, pith__shared_text *co
         PITH_TRY(pith__encode_output_rows(&x, &missing, &outputs[e->outputs[output]],
                                           model->pooled ? (int64_t)count : fed, model,
                                           e->text_inputs.ragged, &w->chunk.chunk, err));
-        shared_emit_output(w, output, x, missing, texts, count);
+        PITH_TRY(shared_emit_output(w, output, x, missing, texts, count, err));
     }
     pith__count(c->executor.counters, PITH_COUNT_head_ns, pith__clock_ns() - begin);
     return PITH_OK;
 }
 
-/* What keeps memory for speed is freed before the run is tried in halves. */
-static void shared_free(pith__shared_worker *w) {
-    pith__encode_trim(&w->run);
-    pith__runner_destroy(&w->chunk.runner);
-    pith__arena_free(&w->chunk.chunk);
-    pith__account_trim(w->run.executor.allocator);
+static pith_status shared_run_alone(pith__shared_worker *w, pith__shared_text *text,
+                                    pith_error *err) {
+    PITH_TRY(shared_order(w, &text, 1, err));
+    return shared_run_once(w, &text, 1, err);
 }
 
-/* A run that fails is run again in halves, until those that cannot be run are alone. */
-static size_t shared_run_all(pith__shared_worker *w, pith__shared_text *const *texts,
-                             size_t count) {
+/* A run that fails, or is predicted not to fit, is run in halves, until those that cannot be run
+ * are alone. */
+static void shared_run_all(pith__shared_worker *w, pith__shared_text *const *texts, size_t count) {
     pith_error fault = PITH_ERROR_INIT;
-    pith_status status = shared_run_once(w, texts, count, &fault);
-    if (!status) return 1;
-    if (status == PITH_ERR_MEMORY) shared_free(w);
-    if (count > 1)
-        return 1 + shared_run_all(w, texts, count / 2) +
-               shared_run_all(w, texts + count / 2, count - count / 2);
-    if (status == PITH_ERR_MEMORY) {
-        status = shared_run_once(w, texts, 1, &fault);
-        if (!status) return 2;
+    pith__counters *counters = w->run.executor.counters;
+    pith_status status = shared_order(w, texts, count, &fault);
+    const bool fits =
+        status || count == 1 || !w->run.encoder->parts.predicts || shared_fits(w, count);
+    if (!fits)
+        status = pith__fail(&fault, PITH_ERR_MEMORY, "out of memory");
+    else if (!status)
+        status = shared_run_once(w, texts, count, &fault);
+    if (!status) {
+        for (size_t i = 0; i < count; i++)
+            if (texts[i]->again) shared_run_all(w, texts + i, 1);
+        return;
     }
+    if (count > 1) {
+        if (status == PITH_ERR_MEMORY) {
+            shared_free(w, &w->run);
+            w->report->smaller++;
+            pith__count(counters,
+                        fits ? PITH_COUNT_batches_retried_smaller
+                             : PITH_COUNT_batches_predicted_smaller,
+                        1);
+        }
+        shared_run_all(w, texts, count / 2);
+        shared_run_all(w, texts + count / 2, count - count / 2);
+        return;
+    }
+    if (status == PITH_ERR_MEMORY) status = shared_insist(w, shared_run_alone, texts[0], &fault);
+    if (!status) return;
     pith__fail_at(&fault, status, "text %zu: ", texts[0]->text);
     shared_fail(w, texts[0], &fault);
-    return 1;
 }
 
 /* The worker's runner becomes one of this encoder. */
@@ -251,10 +345,12 @@ static bool shared_is_left(pith__shared_worker *w, pith__shared_text *t) {
     return false;
 }
 
-size_t pith__shared_run(pith__shared_worker *w, pith__shared_text *texts, size_t count,
-                        int64_t budget, int threads) {
-    size_t runs = 0, left = 0;
-    if (!count) return 0;
+void pith__shared_run(pith__shared_report *report, pith__shared_worker *w, pith__shared_text *texts,
+                      size_t count, int64_t budget, int threads) {
+    size_t left = 0;
+    *report = (pith__shared_report){ 0, 0 };
+    w->report = report;
+    if (!count) return;
     pith__encoder *e = texts[0].job->call.encoder;
     pith__counters *counters = e->parts.executor.counters;
     shared_take_encoder(w, e);
@@ -281,11 +377,22 @@ size_t pith__shared_run(pith__shared_worker *w, pith__shared_text *texts, size_t
             if (!e->text_inputs.ragged || sum + order[first + n]->tokens > budget) break;
             sum += order[first + n]->tokens;
         }
-        runs += shared_run_all(w, order + first, n);
+        shared_run_all(w, order + first, n);
     }
     pith__count(counters, PITH_COUNT_texts, count);
     pith__count(counters, PITH_COUNT_tokens, tokens);
     pith__count(counters, PITH_COUNT_truncated, truncated);
     if (e->parts.busy) pith__busy_end(e->parts.busy, counters);
-    return runs;
+}
+
+bool pith__shared_pressed(const pith__encoder *e) {
+    char why[200];
+    if (!e->parts.gauge || !pith__memory_gauge_short(e->parts.gauge, why, sizeof why)) return false;
+    const encode_call call = { .encoder = (pith__encoder *)(uintptr_t)e,
+                               .executor = e->parts.executor };
+    pith__encode_trim(&call);
+    pith__count(e->parts.executor.counters, PITH_COUNT_pressure_cleanups, 1);
+    pith__log_write(e->parts.executor.log, PITH_LOG_INFO,
+                    "%s; kept buffers are freed, and batches made small", why);
+    return true;
 }

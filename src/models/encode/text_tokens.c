@@ -30,7 +30,8 @@ pith_status pith__encode_prompt(pith_str *prompt, const pith__modules *m, const 
             known[used] = 0;
         }
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the model has no prompt '" PITH_STR_FMT "' (it has: %s)",
+                          "pith_embed_options.prompt_name: the model has no prompt '" PITH_STR_FMT
+                          "' (it has: %s)",
                           PITH_STR_ARG(wanted), known[0] ? known : "none");
     }
     *prompt = m->prompts[i].text;

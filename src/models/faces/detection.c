@@ -552,10 +552,14 @@ static pith_status detect_take_options(pith_detect_options *o, const pith_detect
 }
 
 static pith_status detect_check(const pith_detect_options *o, pith_error *err) {
-    if (!(o->score_threshold >= 0 && o->score_threshold <= 1 && o->nms_threshold >= 0 &&
-          o->nms_threshold <= 1))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "thresholds must be between 0 and 1");
-    if (o->top_k < 1) return pith__fail(err, PITH_ERR_ARGUMENT, "top_k must be at least 1");
+    if (!(o->score_threshold <= 1))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "score_threshold is %g; it must be at most 1",
+                          (double)o->score_threshold);
+    if (!(o->nms_threshold <= 1))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "nms_threshold is %g; it must be at most 1",
+                          (double)o->nms_threshold);
+    if (o->top_k < 1)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "top_k is %d; it must not be negative", o->top_k);
     if (o->score != PITH_FACE_SCORE_ROOT && o->score != PITH_FACE_SCORE_PRODUCT)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "score is %d, which is not a PITH_FACE_SCORE_* value", o->score);

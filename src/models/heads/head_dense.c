@@ -63,6 +63,9 @@ static pith_status dense_check(const pith__head_model *model, const pith__dense_
     if (r->pooling < PITH_POOLING_MODEL || r->pooling > PITH_POOLING_LAST)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "pooling is %d, which is not a PITH_POOLING_* value", r->pooling);
+    if (r->normalize < PITH_CHOICE_NO || r->normalize > PITH_CHOICE_YES)
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "normalize is %d, which is not a PITH_CHOICE_* value", r->normalize);
     if (r->pooling != PITH_POOLING_MODEL && model->pooled)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the model's graph pools already; leave out "

@@ -279,7 +279,8 @@ static pith_status modules_task(pith__module_reader *r) {
     if (m->task >= 0)
         return pith__module_decide(r, "task", PITH_STR(""), NULL, PITH_STR_FMT,
                                    PITH_STR_ARG(wanted));
-    return pith__fail(r->err, PITH_ERR_ARGUMENT, "the model has no task '%s'; it has %s",
+    return pith__fail(r->err, PITH_ERR_ARGUMENT,
+                      "pith_open_options.route: the model has no task '%s'; it has %s",
                       r->source->route, list.data);
 }
 
@@ -334,7 +335,9 @@ pith_status pith__modules_read(pith__modules *modules, const pith__modules_sourc
     PITH_TRY(modules_keys_last(modules, arena, err));
     if (!source->route || modules->route.size || modules->task_count) return PITH_OK;
     return pith__fail(err, PITH_ERR_ARGUMENT,
-                      "the model has no routes, so there is none of the name '%s'", source->route);
+                      "pith_open_options.route: the model has no routes, so there is none of the "
+                      "name '%s'",
+                      source->route);
 }
 
 /* ---- rows ---- */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/os/threads.h"
 #include "base/str.h"
 
 /* Folders below a directory that are looked into, and the files that are held of it at once. */
@@ -64,14 +65,15 @@ static bool held_same(const struct stat *a, const struct stat *b) {
 }
 
 /* Opens what was noted. */
-static pith_status held_read(const pith__held_files *f, pith__held_entry *e, pith_error *err) {
+static pith_status held_read(const pith__held_files *f, pith__held_entry *e, pith__stop *stop,
+                             pith_error *err) {
     struct stat now;
     if (e->file.data) return PITH_OK;
     if (stat(e->path, &now) && (errno == ENOENT || errno == ENOTDIR))
         return pith__fail(err, PITH_ERR_IO,
                           "%s: the file is gone, which was there when the source was opened",
                           e->path);
-    PITH_TRY(pith__file_open(&e->file, e->path, f->copy, f->arena->allocator, err));
+    PITH_TRY(pith__file_open_until(&e->file, e->path, f->copy, f->arena->allocator, stop, err));
     if (!stat(e->path, &now) && held_same(&now, &e->noted)) return PITH_OK;
     pith__file_close(&e->file);
     return pith__fail(err, PITH_ERR_IO, "%s: the file has changed since the source was opened",
@@ -104,13 +106,13 @@ static pith_status held_look(pith__held_entry **entry, pith__held_files *f, cons
     if (!held_is_new(f, path)) PITH_TRY(pith__file_there(&there, path, NULL, err));
     PITH_TRY(held_add(entry, f, there ? HELD_FILE : HELD_NOTHING, path, err));
     if (!there || f->copy || (*entry)->owner) return PITH_OK;
-    return held_read(f, *entry, err);
+    return held_read(f, *entry, NULL, err); /* it is mapped */
 }
 
 /* ---- what base/os/file.h asks ---- */
 
 static pith_status held_open_locked(pith__held_files *f, pith__file *file, const char *path,
-                                    pith_error *err) {
+                                    pith__stop *stop, pith_error *err) {
     pith__held_entry *e = held_find(f, path);
     struct stat now;
     if (!e && !held_is_new(f, path) && (stat(path, &now) || !S_ISREG(now.st_mode))) {
@@ -124,17 +126,17 @@ static pith_status held_open_locked(pith__held_files *f, pith__file *file, const
         return pith__fail(err, PITH_ERR_NOT_FOUND, "%s: %s", path, strerror(ENOENT));
     if (e->kind == HELD_DIRECTORY) return pith__fail(err, PITH_ERR_IO, "%s: is a directory", path);
     pith__held_entry *own = e->owner ? e->owner : e;
-    PITH_TRY(held_read(f, own, err));
+    PITH_TRY(held_read(f, own, stop, err));
     *file = own->file;
     file->held = true;
     return PITH_OK;
 }
 
-static pith_status held_open(pith__held *held, pith__file *file, const char *path,
+static pith_status held_open(pith__held *held, pith__file *file, const char *path, pith__stop *stop,
                              pith_error *err) {
     pith__held_files *f = held_of(held);
-    pthread_mutex_lock(&f->lock);
-    const pith_status status = held_open_locked(f, file, path, err);
+    PITH_TRY(pith__threads_lock(&f->lock, stop, err));
+    const pith_status status = held_open_locked(f, file, path, stop, err);
     pthread_mutex_unlock(&f->lock);
     return status;
 }
@@ -237,15 +239,18 @@ void pith__held_files_end(pith__held_files *f) {
 }
 
 /* What is no file is an error of who wants it, not of the source. */
-static pith_status held_take(pith__held_files *f, const char *path, pith_error *err) {
+static pith_status held_take(pith__held_files *f, const char *path, pith__stop *stop,
+                             pith_error *err) {
     pith__held_entry *e;
     pith_error fault = PITH_ERROR_INIT;
     pthread_mutex_lock(&f->lock);
     pith_status status = held_look(&e, f, path, &fault);
     if (!status && e->kind == HELD_FILE && !e->owner && e->noted.st_size <= HELD_READ_MOST)
-        status = held_read(f, e, &fault);
+        status = held_read(f, e, stop, &fault);
     pthread_mutex_unlock(&f->lock);
-    return status == PITH_ERR_MEMORY ? pith__fail(err, status, "%s", fault.message) : PITH_OK;
+    return status == PITH_ERR_MEMORY || pith__status_stops(status)
+               ? pith__fail(err, status, "%s", fault.message)
+               : PITH_OK;
 }
 
 static pith_status held_add_folder(pith__held_files *f, const char *folder, int depth,
@@ -265,7 +270,7 @@ static pith_status held_add_folder(pith__held_files *f, const char *folder, int 
         pthread_mutex_unlock(&f->lock);
         PITH_TRY(joined);
         if (!held_is_dir(&f->held, path.data))
-            PITH_TRY(held_take(f, path.data, err));
+            PITH_TRY(held_take(f, path.data, stop, err));
         else if (depth < HELD_DEPTH)
             PITH_TRY(held_add_folder(f, path.data, depth + 1, stop, told, err));
         if (!depth) pith__progress_tell(told, "files", i + 1, count);

@@ -116,10 +116,10 @@ pith_status pith__inner_file(pith_str *bytes, pith_model *m, pith_error *err) {
                      ? NULL
                      : pith__arena_alloc(&m->arena, whole);
     if (!data) return pith__fail_memory(err, file.size);
-    memcpy(data, file.data, file.size);
+    PITH_TRY(pith__copy_until(m->making.stop, data, file.data, file.size, err));
     inner_bytes made = { data + file.size, 0 };
     const pith_writer writer = { inner_write, NULL, &made };
-    pith__out written = { &writer, false };
+    pith__out written = { .writer = &writer };
     pith__wire_out out = { &written, NULL, 0 };
     pith__wire_put_message(&out, INNER_MODEL_GRAPH, inner_put_graph, &outputs);
     *bytes = (pith_str){ data, whole };

@@ -237,7 +237,9 @@ static pith_status open_wanted(pith_model *m, const char *dir, pith_error *err) 
         if (!kept.data) return pith__fail_memory(err, strlen(wanted));
         return open_directory(m, places[i], kept.data, err);
     }
-    return pith__fail(err, PITH_ERR_NOT_FOUND, "%s: there is no file '%s', nor in its folder onnx",
+    return pith__fail(err, PITH_ERR_NOT_FOUND,
+                      "%s: pith_open_options.model_file: there is no file '%s', nor in its folder "
+                      "onnx",
                       dir, wanted);
 }
 

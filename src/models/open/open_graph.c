@@ -83,6 +83,7 @@ static pith_status open_graph_finish(pith_model *m, pith_error *err) {
 static pith_status open_graph_again(pith__graph *graph, const pith_model *m,
                                     const pith_allocator *allocator, pith_error *err) {
     if (m->options.flags & PITH_OPEN_INNER) PITH_TRY(pith__inner_add(graph, err));
+    graph->operators = m->options.operators;
     PITH_TRY(pith__ops_bind(graph, err));
     PITH_TRY(pith__ops_infer(graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
     if (m->options.flags & PITH_OPEN_INNER) pith__inner_settle(graph);

@@ -19,8 +19,10 @@
 #include "base/error.h"
 #include "base/left_out_pieces.h"
 #include "base/os/clock.h"
+#include "base/os/threads.h"
 #include "base/str.h"
 #include "engine/exec/profile.h"
+#include "engine/ops/custom/custom.h"
 #include "models/describe/compare_graphs.h"
 #include "models/open/chosen_runtime.h"
 #include "models/open/reader.h"
@@ -49,6 +51,7 @@ void pith__model_destroy(pith_model *m) {
     pith__arena_free(&m->program_arena);
     if (m->close_files) m->close_files(m);
     pith__held *held = m->account.files;
+    const pith_operator_set *operators = m->options.operators;
     pith__arena_free(&m->arena);
     pthread_mutex_destroy(&m->lock);
     pthread_mutex_destroy(&m->view_lock);
@@ -56,6 +59,7 @@ void pith__model_destroy(pith_model *m) {
     pith__account_end(&m->account);
     pith__memory_free(&host, m);
     if (held) held->release(held);
+    pith__custom_set_release(operators);
 }
 
 void pith__model_keep(const pith_model *model) {
@@ -83,11 +87,12 @@ static pith_status check_range(const char *name, int64_t value, int64_t min, int
 static pith_status complete_options(pith_open_options *o, pith_error *err) {
     if (!o->optimization) o->optimization = 3;
     if (o->optimization < PITH_OPTIMIZATION_NONE || o->optimization > 3)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "optimization %d is not between 0 and 3",
+        return pith__fail(err, PITH_ERR_ARGUMENT, "optimization is %d; it must be from -1 to 3",
                           o->optimization);
     if (o->flags & PITH_OPEN_INNER && o->optimization > 0)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "inner values are those of the graph as written: optimization 0");
+                          "PITH_OPEN_INNER needs the graph as it is written: optimization "
+                          "PITH_OPTIMIZATION_NONE");
     if (o->precision < PITH_PRECISION_AUTO || o->precision > PITH_PRECISION_BF16)
         return pith__fail(err, PITH_ERR_ARGUMENT, "precision %d is unknown", o->precision);
     if (o->precision > PITH_PRECISION_F32 && o->optimization < 2)
@@ -135,6 +140,7 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     }
     if (held) m->account.files = held;
     if (m->account.files) m->account.files->keep(m->account.files);
+    pith__custom_set_keep(m->options.operators);
     if (options.call.log) m->log = *options.call.log;
     m->options.call.allocator = &m->account.allocator;
     m->options.call.log = options.call.log ? &m->log : NULL;
@@ -158,12 +164,13 @@ pith_status pith__model_open_program(pith__program *program, const pith_model *m
 
 /* The graph's `making` is read wherever something is made of the graph, so it changes behind the
  * lock only. While the model is opened nobody else knows it. */
-pith__making pith__model_begin_making(const pith_model *model, pith__stop *stop) {
+pith_status pith__model_begin_making(pith__making *before, const pith_model *model,
+                                     pith__stop *stop, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model;
-    pthread_mutex_lock(&m->lock);
-    const pith__making before = m->making;
+    PITH_TRY(pith__threads_lock(&m->lock, stop, err));
+    *before = m->making;
     m->making.stop = stop;
-    return before;
+    return PITH_OK;
 }
 
 void pith__model_end_making(const pith_model *model, pith__making before) {
@@ -178,7 +185,8 @@ pith_status pith__model_program(const pith__program **program, const pith_model 
                                 pith__stop *stop, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
     pith_status status = PITH_OK;
-    const pith__making before = pith__model_begin_making(m, stop);
+    pith__making before;
+    PITH_TRY(pith__model_begin_making(&before, m, stop, err));
     if (!m->program.runtime) {
         status = pith__model_open_program(&m->program, m, m->graph, &m->program_arena, err);
         if (status) pith__arena_free(&m->program_arena);
@@ -288,6 +296,15 @@ static void open_forget_call(pith_model *m) {
     m->progress = NULL;
 }
 
+/* Who could not read on because the call must end may have told another reason, such as a file that
+ * is cut off. */
+static pith_status open_settle(pith_model *m, pith_status status, pith__stop *stop,
+                               pith_error *err) {
+    m->account.stop = NULL;
+    if (status && pith__stop_is_known(stop)) return pith__stop_check(stop, err);
+    return pith__account_settle(&m->account, status, err);
+}
+
 /* The order of opening: devices and the runtime that was asked for, the file, the graph's passes,
  * texts, upkeep. Options that point into the caller's memory are dropped at the end. */
 pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *origin,
@@ -298,7 +315,8 @@ pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *o
     pith__progress told;
     PITH_TRY(create_model(&m, options, origin->held, err));
     m->limits = limits;
-    m->making = (pith__making){ stop, m->options.call.threads };
+    m->making = (pith__making){ .stop = stop, .threads = m->options.call.threads };
+    m->account.stop = stop;
     m->progress = pith__progress_begin(&told, &m->options.call);
     pith__lane *lane = pith__profile_lane(m->options.call.profile);
     uint64_t begin = pith__lane_now(lane);
@@ -306,12 +324,13 @@ pith_status pith__model_open_stoppable(pith_model **model, const pith__origin *o
     if (!status)
         status = pith__device_list_read(&m->devices, m->options.devices, &m->account.counters,
                                         &m->arena, m->options.call.log, err);
+    m->devices.exact = m->options.precision == PITH_PRECISION_F32;
     if (!status) status = pith__chosen_runtime_begin(m, err);
     if (!status) status = origin->open(m, origin, err);
     pith__lane_phase(lane, "read", begin, -1);
     if (!status) status = open_finish(m, lane, err);
     if (!status) status = open_upkeep(m, err);
-    status = pith__account_settle(&m->account, status, err);
+    status = open_settle(m, status, stop, err);
     if (!status) pith__progress_tell(m->progress, "steps", OPEN_STEPS, OPEN_STEPS);
     pith__lane_phase(lane, "open", begin, -1);
     m->limits = NULL;
@@ -336,10 +355,11 @@ pith_status pith__model_identify(
     pith_model *m = NULL;
     PITH_TRY(create_model(&m, options, origin->held, err));
     m->identify = identify;
-    m->making = (pith__making){ stop, m->options.call.threads };
+    m->making = (pith__making){ .stop = stop, .threads = m->options.call.threads };
+    m->account.stop = stop;
     pith_status status = pith__stop_check(stop, err);
     if (!status) status = origin->open(m, origin, err);
-    status = pith__account_settle(&m->account, status, err);
+    status = open_settle(m, status, stop, err);
     if (status)
         pith__model_destroy(m);
     else

@@ -30,7 +30,7 @@ static pith_status texts_open(pith_model *m, pith_error *err) {
     if (m->graph->input_count == 1 && pith__model_is_pixels(m->graph->inputs[0]))
         return pith__fail(
             err, PITH_ERR_UNSUPPORTED,
-            "its input is a picture; 'pith embed --images' and pith_embed_images embed pictures");
+            "its input is a picture; pith_embed_images of pith/image.h embeds pictures");
     PITH_TRY(m->compiled.writer ? pith__compiled_tokenizer(&m->tokenizer, &m->compiled, &m->options,
                                                            &m->arena, err)
                                 : texts_of_sources(m, err));

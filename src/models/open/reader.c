@@ -58,6 +58,7 @@ pith_status pith__reader_open(pith_model *m, const pith__reader *reader, pith__s
     if (m->identify) return m->identify(m, &source, err);
     PITH_TRY(reader->read(m, &source, err));
     m->graph->making = &m->making;
+    m->graph->operators = m->options.operators;
     return pith__stop_check(m->making.stop, err);
 }
 

@@ -9,6 +9,7 @@
 #include "base/caller_options.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "engine/ops/custom/custom.h"
 #include "formats/onnx/model_read.h"
 #include "formats/onnx/onnx_text.h"
 #include "models/hub/hub.h"
@@ -25,10 +26,12 @@ static void source_release(pith__held *held) {
     pith_source *s = source_of(held);
     if (atomic_fetch_sub(&s->users, 1) > 1) return;
     const pith_allocator host = s->account.host;
+    const pith_operator_set *operators = s->operators;
     pith__held_files_end(&s->files);
     pith__arena_free(&s->arena);
     pith__account_end(&s->account);
     pith__memory_free(&host, s);
+    pith__custom_set_release(operators);
 }
 
 /* ---- what a source is ---- */
@@ -131,7 +134,7 @@ static pith_status source_fill(pith_source *s, const char *path, const pith_sour
     PITH_TRY(source_copy(&s->route, s, o->route, err));
     if (path && o->flags & PITH_SOURCE_FILE) {
         PITH_TRY(source_copy(&s->path, s, path, err));
-        return s->files.held.open(&s->files.held, &file, path, err);
+        return s->files.held.open(&s->files.held, &file, path, stop, err);
     }
     if (path) PITH_TRY(pith__hub_find(&found, path, &s->arena, err));
     s->path = found.data;
@@ -164,6 +167,8 @@ pith_status pith__model_source_open(pith_source **source, const char *path, pith
         pith__memory_free(allocator, s);
         return begun;
     }
+    s->operators = o.operators;
+    pith__custom_set_keep(s->operators);
     s->files.held.keep = source_keep;
     s->files.held.release = source_release;
     atomic_init(&s->users, 1);
@@ -205,6 +210,7 @@ pith_status pith__model_source_options(pith_open_options *o, const pith_source *
     o->model_file = source->model_file;
     o->route = source->route;
     if (!o->memory_limit) o->memory_limit = source->memory_limit;
+    if (!o->operators) o->operators = source->operators;
     return PITH_OK;
 }
 
@@ -224,12 +230,13 @@ pith_status pith__model_source_open_model(pith_model **model, const pith_source 
     return pith__model_make(model, pith__model_source_origin(source), &o, err);
 }
 
-pith_status pith__model_source_bytes(pith_str *bytes, const pith_source *source, pith_error *err) {
+pith_status pith__model_source_bytes(pith_str *bytes, const pith_source *source, pith__stop *stop,
+                                     pith_error *err) {
     pith__held *held = pith__model_source_origin(source).held;
     pith__file file;
     *bytes = source->bytes;
     if (!source->path) return PITH_OK;
-    PITH_TRY(held->open(held, &file, source->path, err));
+    PITH_TRY(held->open(held, &file, source->path, stop, err));
     *bytes = (pith_str){ (const char *)file.data, file.size };
     return PITH_OK;
 }

@@ -15,6 +15,7 @@ struct pith_source {
     pith_str bytes;      /* in memory, or data NULL */
     const char *model_file, *route;
     size_t memory_limit;
+    const struct pith_operator_set *operators; /* with a reference; NULL: none */
     pith_source_info info;
 };
 
@@ -37,6 +38,7 @@ pith_status pith__model_source_open_model(pith_model **model, const pith_source 
 
 /* The bytes of a source that is one file, which is closed with it; of a directory the error of
  * opening it as a file. */
-pith_status pith__model_source_bytes(pith_str *bytes, const pith_source *source, pith_error *err);
+pith_status pith__model_source_bytes(pith_str *bytes, const pith_source *source, pith__stop *stop,
+                                     pith_error *err);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/os/threads.h"
 #include "images/processor.h"
 #include "models/open/chosen_runtime.h"
 #include "models/save/save_pictures.h"
@@ -46,7 +47,8 @@ static pith_status picture_try(bool *found, pith__picture_view *v, const pith_mo
     pith__graph *part;
     *found = false;
     if (output < 0) return PITH_OK;
-    const pith__making before = pith__model_begin_making(m, v->making.stop);
+    pith__making before;
+    PITH_TRY(pith__model_begin_making(&before, m, v->making.stop, err));
     const pith_status extracted = pith__model_extract(&part, m, (size_t)output, &v->arena, err);
     pith__model_end_making(m, before);
     if (extracted) return extracted;
@@ -79,8 +81,7 @@ static pith_status picture_choose(pith__picture_view *v, const pith_model *m, bo
         if (found && !v->facts.pooled) return PITH_OK;
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the model has no output last_hidden_state with rows of patches to pool; "
-                          "leave the pooling "
-                          "to the model");
+                          "leave pooling to the model");
     }
     for (size_t i = 0; i < sizeof picture_outputs / sizeof *picture_outputs && !found; i++)
         PITH_TRY(
@@ -165,7 +166,7 @@ pith_status pith__picture_view_get(const pith__picture_view **view, const pith_m
                                    bool rows, pith__stop *stop, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model;
     pith_status status = PITH_OK;
-    pthread_mutex_lock(&m->view_lock);
+    PITH_TRY(pith__threads_lock(&m->view_lock, stop, err));
     if (!m->pictures[rows]) status = picture_create(&m->pictures[rows], m, rows, stop, err);
     m->close_pictures = picture_close;
     *view = m->pictures[rows];

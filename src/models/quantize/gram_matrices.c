@@ -209,6 +209,7 @@ static pith_status gram_make_factor(pith__factor *factor, gram_run *c, const pro
     qsort(sorted, (size_t)k, sizeof *sorted, gram_by_value);
     memset(u, 0, floats * sizeof *u);
     for (int64_t s = 0; s < k; s++) {
+        if (s % 64 == 0) PITH_TRY(pith__stop_check(c->stop, c->err));
         order[s] = sorted[s].at;
         for (int64_t t = s; t < k; t++) {
             const int64_t i = sorted[s].at, j = sorted[t].at;
@@ -216,11 +217,12 @@ static pith_status gram_make_factor(pith__factor *factor, gram_run *c, const pro
         }
         u[s * stride + s] += DAMPING * mean;
     }
-    return mean == 0.0f || c->factor(u, k, column)
-               ? PITH_OK
-               : pith__fail(c->err, PITH_ERR_RUN,
-                            "calibration: the texts give activations of too wide a range; use "
-                            "other texts");
+    const bool made = mean == 0.0f || c->factor(u, k, column, c->stop);
+    PITH_TRY(pith__stop_check(c->stop, c->err));
+    return made ? PITH_OK
+                : pith__fail(c->err, PITH_ERR_RUN,
+                             "calibration: the texts give activations of too wide a range; use "
+                             "other texts");
 }
 
 static pith_status gram_round_weights(gram_run *c, size_t at) {

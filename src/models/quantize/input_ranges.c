@@ -263,7 +263,10 @@ pith_status pith__input_ranges_run(pith__input_range *ranges, const pith__input_
     pith_status status = range_begin(&c, ranges, &scratch);
     if (!status) status = job->encoder ? range_texts(&c, &scratch) : range_tensors(&c, &scratch);
     if (!status) {
-        for (size_t i = 0; i < job->count; i++) range_settle(&c.all[i], job);
+        for (size_t i = 0; i < job->count && !status; i++) {
+            range_settle(&c.all[i], job);
+            status = pith__stop_check(c.stop, err);
+        }
     }
     pith__arena_free(&scratch);
     return status;

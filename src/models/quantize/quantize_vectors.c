@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "base/stop.h"
 
 /* The ranges that whole numbers stand for; flip 0x80 makes the byte of an int8 that is 128 less. */
 typedef struct quantize_scale {
@@ -72,10 +73,17 @@ static pith_status quantize_check_ranges(const float *ranges, size_t dim, pith_e
     return PITH_OK;
 }
 
+/* Whether the call must end, asked before row r of so many components: every LOOK of them. */
+static pith_status quantize_look(pith__stop *stop, size_t r, size_t dim, pith_error *err) {
+    enum { LOOK = 1 << 17 };
+    return r % (LOOK / dim + 1) ? PITH_OK : pith__stop_check(stop, err);
+}
+
 static pith_status quantize_bytes8(uint8_t *rows, const float *vectors, size_t count,
-                                   const quantize_scale *s, pith_error *err) {
+                                   const quantize_scale *s, pith__stop *stop, pith_error *err) {
     if (s->ranges) PITH_TRY(quantize_check_ranges(s->ranges, s->dim, err));
     for (size_t r = 0; r < count; r++) {
+        PITH_TRY(quantize_look(stop, r, s->dim, err));
         const size_t bad = quantize_row_bytes8(rows + r * s->dim, vectors + r * s->dim, s);
         if (bad < s->dim)
             return pith__fail(err, PITH_ERR_ARGUMENT, "component %zu of vector %zu is not a number",
@@ -97,10 +105,12 @@ pith_status pith__quantize_vectors(void *rows, const float *vectors, size_t coun
         pith__mul_overflows(all, count, &all))
         return pith__fail(err, PITH_ERR_ARGUMENT, "%zu vectors of %zu components: %s", count, dim,
                           dim ? "they are more than memory can hold" : "there must be one or more");
+    pith__stop own, *stop = pith__stop_begin(&own, &o.call);
     const quantize_scale scale = { o.type == PITH_VECTOR_INT8 ? 0x80 : 0, o.ranges, dim };
     if (o.type == PITH_VECTOR_INT8 || o.type == PITH_VECTOR_UINT8)
-        return quantize_bytes8(rows, vectors, count, &scale, err);
+        return quantize_bytes8(rows, vectors, count, &scale, stop, err);
     for (size_t r = 0; r < count; r++) {
+        PITH_TRY(quantize_look(stop, r, dim, err));
         char *row = (char *)rows + r * bytes;
         const float *x = vectors + r * dim;
         if (o.type == PITH_VECTOR_F32)
@@ -114,20 +124,28 @@ pith_status pith__quantize_vectors(void *rows, const float *vectors, size_t coun
 }
 
 pith_status pith__quantize_vectors_ranges(float *ranges, const float *vectors, size_t count,
-                                          size_t dim, pith_error *err) {
+                                          size_t dim, const pith_call *call, pith_error *err) {
+    pith_call o = PITH_CALL_INIT;
+    PITH_TAKE_OPTIONS(o, call, err);
+    pith__stop own, *stop = pith__stop_begin(&own, &o);
     if (!count || !dim)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "ranges need one vector of one component or more");
-    for (size_t i = 0; i < count * dim; i++)
-        if (!isfinite(vectors[i]))
-            return pith__fail(err, PITH_ERR_ARGUMENT, "component %zu of vector %zu is not finite",
-                              i % dim, i / dim);
+    for (size_t r = 0; r < count; r++) {
+        PITH_TRY(quantize_look(stop, r, dim, err));
+        for (size_t i = 0; i < dim; i++)
+            if (!isfinite(vectors[r * dim + i]))
+                return pith__fail(err, PITH_ERR_ARGUMENT,
+                                  "component %zu of vector %zu is not finite", i, r);
+    }
     for (size_t i = 0; i < dim; i++) ranges[i] = ranges[dim + i] = vectors[i];
-    for (size_t r = 1; r < count; r++)
+    for (size_t r = 1; r < count; r++) {
+        PITH_TRY(quantize_look(stop, r, dim, err));
         for (size_t i = 0; i < dim; i++) {
             const float x = vectors[r * dim + i];
             if (x < ranges[i]) ranges[i] = x;
             if (x > ranges[dim + i]) ranges[dim + i] = x;
         }
+    }
     return PITH_OK;
 }

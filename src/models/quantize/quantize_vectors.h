@@ -9,6 +9,6 @@ size_t pith__quantize_vectors_row_bytes(int32_t type, size_t dim);
 pith_status pith__quantize_vectors(void *rows, const float *vectors, size_t count, size_t dim,
                                    const pith_quantize_options *options, pith_error *err);
 pith_status pith__quantize_vectors_ranges(float *ranges, const float *vectors, size_t count,
-                                          size_t dim, pith_error *err);
+                                          size_t dim, const pith_call *call, pith_error *err);
 
 #endif

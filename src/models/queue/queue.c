@@ -10,6 +10,7 @@
 
 #define REQUESTS_MAX 65536
 #define BYTES_MAX ((size_t)256 << 20)
+#define KEY_PERCENT 50
 /* What the library's own threads have. */
 #define STACK_BYTES ((size_t)4 << 20)
 /* How often a wait that may end early looks whether it does. */
@@ -23,6 +24,9 @@ static pith_status queue_options(pith_queue_options *o, const pith_model *model,
     PITH_TAKE_OPTIONS(*o, given, err);
     if (o->batch_tokens < 0)
         return pith__fail(err, PITH_ERR_ARGUMENT, "batch_tokens must not be negative");
+    if (o->key_percent < 0 || o->key_percent > 100)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "key_percent %d is not between 0 and 100",
+                          o->key_percent);
     PITH_TRY(pith__threads_check(o->call.threads, err));
     PITH_TRY(pith__threads_check(2, err)); /* those of the queue, and the caller's */
     if (!model->text.encoder)
@@ -30,6 +34,7 @@ static pith_status queue_options(pith_queue_options *o, const pith_model *model,
                           "this model cannot read text: %s", model->no_text.message);
     if (!o->max_requests) o->max_requests = REQUESTS_MAX;
     if (!o->max_bytes) o->max_bytes = BYTES_MAX;
+    if (!o->key_percent) o->key_percent = KEY_PERCENT;
     return PITH_OK;
 }
 
@@ -52,9 +57,13 @@ static pith_status queue_start_workers(pith_queue *q, int threads, pith_error *e
     for (int i = 0; i < threads; i++, q->threads++) {
         pith__queue_worker *w = &q->workers[i];
         w->queue = q;
+        w->answers = false;
         PITH_TRY(pith__shared_worker_create(&w->shared, q->model->options.call.allocator,
-                                            pith__queue_note_fault, q, err));
+                                            pith__queue_note_fault,
+                                            q->tight ? pith__queue_alone : NULL, q, err));
+        q->live++; /* before the worker is there to count */
         if (queue_start(w)) continue;
+        q->live--;
         pith__shared_worker_destroy(w->shared);
         return pith__fail(err, PITH_ERR_MEMORY, "thread %d of the queue cannot be made", i);
     }
@@ -74,14 +83,17 @@ pith_status pith__queue_create(pith_queue **queue, const pith_model *model,
     memset(q, 0, sizeof *q);
     q->allocator = *allocator;
     q->model = model;
+    pith__model_keep(model);
+    q->tight = model->options.memory_limit > 0;
     q->batch_tokens = o.batch_tokens;
     q->tokens_per_cost = 1;
-    pith__schedule_init(&q->schedule, &q->allocator, o.max_requests, o.max_bytes);
+    pith__schedule_init(&q->schedule, &q->allocator, o.max_requests, o.max_bytes, o.key_percent);
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&q->lock, NULL);
     pthread_cond_init(&q->work, NULL);
+    pthread_cond_init(&q->turn, NULL);
     pthread_cond_init(&q->quiet, &attr);
     pthread_condattr_destroy(&attr);
     pith_status status = queue_start_workers(q, threads, err);
@@ -103,39 +115,64 @@ static void queue_cancel_all(pith_queue *q) {
     }
 }
 
-void pith__queue_destroy(pith_queue *q) {
-    if (!q) return;
-    pthread_mutex_lock(&q->lock);
-    q->draining = q->ending = true;
-    queue_cancel_all(q);
-    pthread_cond_broadcast(&q->work);
-    pthread_mutex_unlock(&q->lock);
+void pith__queue_bury(pith_queue *q, pith__queue_worker *last) {
     for (int i = 0; i < q->threads; i++) {
-        pthread_join(q->workers[i].thread, NULL);
-        pith__shared_worker_destroy(q->workers[i].shared);
+        pith__queue_worker *w = &q->workers[i];
+        if (w == last)
+            pthread_detach(w->thread);
+        else
+            pthread_join(w->thread, NULL);
+        pith__shared_worker_destroy(w->shared);
     }
+    pthread_cond_destroy(&q->turn);
     pthread_cond_destroy(&q->quiet);
     pthread_cond_destroy(&q->work);
     pthread_mutex_destroy(&q->lock);
     const pith_allocator allocator = q->allocator;
+    const pith_model *model = q->model;
     pith__memory_free(&allocator, q->workers);
     pith__memory_free(&allocator, q);
+    pith__model_release(model);
+}
+
+/* Whether the calling thread is in a callback of the queue. With the lock. */
+static bool queue_is_answering(const pith_queue *q) {
+    const pthread_t self = pthread_self();
+    for (int i = 0; i < q->threads; i++)
+        if (q->workers[i].answers && pthread_equal(q->workers[i].thread, self)) return true;
+    return false;
+}
+
+/* A callback cannot wait for the end of its own thread, so the last worker frees the queue then. */
+void pith__queue_destroy(pith_queue *q) {
+    if (!q) return;
+    pthread_mutex_lock(&q->lock);
+    const bool own = queue_is_answering(q);
+    q->draining = q->ending = true;
+    q->orphan = own;
+    queue_cancel_all(q);
+    pthread_cond_broadcast(&q->work);
+    pthread_mutex_unlock(&q->lock);
+    if (!own) pith__queue_bury(q, NULL);
 }
 
 /* ---- requests ---- */
 
 /* Whether a request may come at all. With the lock. */
-static pith_status queue_check(pith_queue *q, size_t bytes, pith_error *err) {
+static pith_status queue_check(pith_queue *q, uint64_t key, size_t bytes, pith_error *err) {
+    bool of_key = false;
     pith_status status = q->draining ? pith__fail(err, PITH_ERR_BUSY, "the queue is being drained")
-                                     : pith__schedule_check(&q->schedule, bytes, err);
+                                     : pith__schedule_check(&q->schedule, key, bytes, &of_key, err);
     q->numbers.refused += status == PITH_ERR_BUSY;
+    q->numbers.refused_key += of_key;
+    q->numbers.too_large += status == PITH_ERR_ARGUMENT;
     return status;
 }
 
 /* With the lock. */
 static pith_status queue_add(uint64_t *ticket, pith_queue *q, pith__queue_request *r,
                              pith_error *err) {
-    PITH_TRY(queue_check(q, r->place.bytes, err));
+    PITH_TRY(queue_check(q, r->place.key, r->place.bytes, err));
     PITH_TRY(pith__schedule_add(&q->schedule, &r->place, err));
     if (ticket) *ticket = r->place.ticket;
     if (!r->place.count)
@@ -149,11 +186,15 @@ static pith_status queue_add(uint64_t *ticket, pith_queue *q, pith__queue_reques
 pith_status pith__queue_submit(uint64_t *ticket, pith_queue *q, const pith_request *request,
                                pith_error *err) {
     pith__queue_request *r = NULL;
+    pith_request asked = PITH_REQUEST_INIT;
+    size_t bytes;
+    PITH_TAKE_OPTIONS(asked, request, err);
+    PITH_TRY(pith__queue_request_bytes(&bytes, &asked, err));
     pthread_mutex_lock(&q->lock);
-    pith_status status = queue_check(q, 0, err);
+    pith_status status = queue_check(q, asked.key, bytes, err);
     pthread_mutex_unlock(&q->lock);
     if (status) return status;
-    PITH_TRY(pith__queue_request_make(&r, q, request, err));
+    PITH_TRY(pith__queue_request_make(&r, q, &asked, bytes, err));
     pthread_mutex_lock(&q->lock);
     status = queue_add(ticket, q, r, err);
     pthread_mutex_unlock(&q->lock);
@@ -194,6 +235,13 @@ pith_status pith__queue_drain(pith_queue *q, const pith_call *call, pith_error *
     PITH_TAKE_OPTIONS(mine, call, err);
     pith__stop *stop = pith__stop_begin(&own, &mine);
     pthread_mutex_lock(&q->lock);
+    if (queue_is_answering(q)) {
+        pthread_mutex_unlock(&q->lock);
+        return pith__fail(
+            err, PITH_ERR_BUSY,
+            "a callback of the queue cannot wait for its own end; drain it on another "
+            "thread");
+    }
     q->draining = true;
     while ((q->schedule.held || q->answering) && !status) {
         queue_wait(q, stop);

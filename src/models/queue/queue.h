@@ -38,6 +38,7 @@ typedef struct pith__queue_request {
 typedef struct pith__queue_worker {
     pith_queue *queue;
     pthread_t thread;
+    bool answers; /* is in a function of a caller; under the lock */
     pith__shared_worker *shared;
     pith__schedule_text taken[PITH_QUEUE_CHUNK_TEXTS];
     pith__shared_text texts[PITH_QUEUE_CHUNK_TEXTS];
@@ -45,18 +46,25 @@ typedef struct pith__queue_worker {
 
 struct pith_queue {
     pith_allocator allocator;
-    const pith_model *model;
+    const pith_model *model; /* with a reference */
     int threads;
+    bool tight;                  /* the model has a memory limit */
     int64_t batch_tokens;        /* 0: as the encoder has it */
     pith__queue_worker *workers; /* [threads] */
     pthread_mutex_t lock;        /* guards what follows */
     pthread_cond_t work;         /* for workers */
     pthread_cond_t quiet;        /* no request is held, and no callback runs */
+    pthread_cond_t turn;         /* for workers that wait until they are alone */
     pith__schedule schedule;
     pith__queue_request *first_done, *last_done; /* whose callers are to be told */
     size_t answering;                            /* whose callers are being told */
     int busy, idle;                              /* workers that run a chunk, and that wait */
+    int lonely;                                  /* busy workers that wait until they are alone */
+    bool alone;                                  /* one of them is */
     bool draining, ending;
+    int live;               /* workers that have not ended */
+    bool orphan;            /* the last of them frees the queue */
+    uint64_t pressed_till;  /* memory is taken to be short until then */
     double tokens_per_cost; /* of the texts of the last chunks */
     pith_queue_statistics numbers;
     uint64_t chunk; /* number of the last one */
@@ -68,6 +76,9 @@ struct pith_queue {
 pith_status pith__queue_create(pith_queue **queue, const pith_model *model,
                                const pith_queue_options *options, pith_error *err);
 void pith__queue_destroy(pith_queue *queue);
+/* Frees a queue whose workers have ended, but for `last`, which calls it as the last thing it does;
+ * NULL: all have. */
+void pith__queue_bury(pith_queue *queue, pith__queue_worker *last);
 pith_status pith__queue_submit(uint64_t *ticket, pith_queue *queue, const pith_request *request,
                                pith_error *err);
 pith_status pith__queue_cancel(pith_queue *queue, uint64_t ticket, pith_error *err);
@@ -75,9 +86,12 @@ pith_status pith__queue_drain(pith_queue *queue, const pith_call *call, pith_err
 pith_status pith__queue_report(pith_queue_statistics *statistics, const pith_queue *queue,
                                pith_error *err);
 
-/* Makes a request, which is not in the schedule yet. */
+/* Checks what can be checked of a request alone, and sets *bytes to its bytes as the limit counts
+ * them, without its results. */
+pith_status pith__queue_request_bytes(size_t *bytes, const pith_request *request, pith_error *err);
+/* Makes a request of so many bytes, which is not in the schedule yet. */
 pith_status pith__queue_request_make(pith__queue_request **made, const pith_queue *queue,
-                                     const pith_request *request, pith_error *err);
+                                     const pith_request *request, size_t bytes, pith_error *err);
 /* NULL is allowed. */
 void pith__queue_request_free(const pith_queue *queue, pith__queue_request *r);
 /* Calls the caller's function. Without the lock. Sets r->status if results cannot be put together.
@@ -90,5 +104,7 @@ void pith__queue_put_done(pith_queue *queue, pith__queue_request *r);
 void *pith__queue_work(void *worker);
 /* Is told of a text that failed; see pith__shared_fault. */
 void pith__queue_note_fault(void *queue, const pith__shared_text *text, const pith_error *fault);
+/* Makes the calling worker the only one that runs; see pith__shared_alone. */
+void pith__queue_alone(void *queue, bool begin);
 
 #endif

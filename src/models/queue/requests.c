@@ -32,8 +32,8 @@ static pith_status request_check(const pith_request *q, pith_error *err) {
     return PITH_OK;
 }
 
-/* The bytes of the request as the limit counts them, without its rows. */
-static pith_status request_bytes(size_t *bytes, const pith_request *q, pith_error *err) {
+pith_status pith__queue_request_bytes(size_t *bytes, const pith_request *q, pith_error *err) {
+    PITH_TRY(request_check(q, err));
     bool over = pith__mul_overflows(q->count, TEXT_BYTES, bytes) ||
                 pith__add_overflows(*bytes, REQUEST_BYTES, bytes) ||
                 pith__add_overflows(*bytes, q->query.size, bytes);
@@ -153,6 +153,19 @@ static pith_status request_costs(pith__queue_request *r, const pith_request *q, 
     return PITH_OK;
 }
 
+/* Adds what results are expected to take whose size depends on tokens. */
+static pith_status request_add_token_results(size_t *bytes, const pith__queue_request *r,
+                                             size_t count, pith_error *err) {
+    size_t tokens = 0, results;
+    for (size_t i = 0; i < count; i++)
+        if (pith__add_overflows(tokens, r->place.costs[i], &tokens))
+            return pith__fail_memory(err, SIZE_MAX);
+    return pith__mul_overflows(tokens, r->task->token_bytes, &results) ||
+                   pith__add_overflows(*bytes, results, bytes)
+               ? pith__fail_memory(err, SIZE_MAX)
+               : PITH_OK;
+}
+
 static pith_status request_fill(pith__queue_request *r, const pith_queue *queue, pith_request *q,
                                 size_t bytes, pith_error *err) {
     size_t rows;
@@ -169,6 +182,7 @@ static pith_status request_fill(pith__queue_request *r, const pith_queue *queue,
     if (task->rows && (pith__mul_overflows(q->count, task->width * sizeof(float), &rows) ||
                        pith__add_overflows(bytes, rows, &bytes)))
         return pith__fail_memory(err, SIZE_MAX);
+    PITH_TRY(request_add_token_results(&bytes, r, q->count, err));
     r->place.bytes = bytes;
     r->place.key = q->key;
     r->place.priority = q->priority;
@@ -180,12 +194,8 @@ static pith_status request_fill(pith__queue_request *r, const pith_queue *queue,
 }
 
 pith_status pith__queue_request_make(pith__queue_request **made, const pith_queue *queue,
-                                     const pith_request *request, pith_error *err) {
-    pith_request q = PITH_REQUEST_INIT;
-    size_t bytes;
-    PITH_TAKE_OPTIONS(q, request, err);
-    PITH_TRY(request_check(&q, err));
-    PITH_TRY(request_bytes(&bytes, &q, err));
+                                     const pith_request *request, size_t bytes, pith_error *err) {
+    pith_request q = *request;
     pith__queue_request *r = pith__memory_alloc(&queue->allocator, sizeof *r, 16);
     if (!r) return pith__fail_memory(err, sizeof *r);
     *r = (pith__queue_request){ .done = q.done,

@@ -1,5 +1,5 @@
 /* schedule.c - see schedule.h. Deadlines are in a pairing heap, whose links are in the requests: so
- * nothing but a key's first request needs memory. */
+ * nothing but a key's first request needs memory: for its line, and for what it holds. */
 #include "models/queue/schedule.h"
 
 /* ---- the heap of deadlines ---- */
@@ -135,6 +135,41 @@ static void schedule_drop_key(pith__schedule *s, pith__schedule_key *k) {
     pith__memory_free(s->allocator, k);
 }
 
+/* ---- what keys hold ---- */
+
+static const pith__schedule_holder *schedule_find_holder(const pith__schedule *s, uint64_t key) {
+    const pith__schedule_holder *h = s->holders[schedule_bucket(key)];
+    while (h && h->key != key) h = h->same_bucket;
+    return h;
+}
+
+/* A new one holds nothing. NULL: memory is out. */
+static pith__schedule_holder *schedule_take_holder(pith__schedule *s, uint64_t key) {
+    pith__schedule_holder **bucket = &s->holders[schedule_bucket(key)], *h = *bucket;
+    while (h && h->key != key) h = h->same_bucket;
+    if (h) return h;
+    h = pith__memory_alloc(s->allocator, sizeof *h, 16);
+    if (!h) return NULL;
+    *h = (pith__schedule_holder){ .key = key, .same_bucket = *bucket };
+    *bucket = h;
+    return h;
+}
+
+/* Ends a holder that holds nothing. */
+static void schedule_drop_holder(pith__schedule *s, pith__schedule_holder *h) {
+    pith__schedule_holder **at = &s->holders[schedule_bucket(h->key)];
+    if (h->requests) return;
+    while (*at != h) at = &(*at)->same_bucket;
+    *at = h->same_bucket;
+    pith__memory_free(s->allocator, h);
+}
+
+/* Whether a key may hold so much when so much stays free. */
+static bool schedule_is_share(const pith__schedule *s, size_t held, size_t unheld) {
+    const double p = s->key_percent;
+    return (double)held * (100 - p) <= (double)unheld * p;
+}
+
 /* ---- those that have not begun ---- */
 
 static bool schedule_has_begun(const pith__schedule *s, const pith__schedule_request *r) {
@@ -166,41 +201,78 @@ static void schedule_finish(pith__schedule *s, pith__schedule_request *r) {
 /* ---- what others call ---- */
 
 void pith__schedule_init(pith__schedule *s, const pith_allocator *allocator, size_t max_requests,
-                         size_t max_bytes) {
+                         size_t max_bytes, int key_percent) {
     *s = (pith__schedule){ .allocator = allocator,
                            .max_requests = max_requests,
-                           .max_bytes = max_bytes };
+                           .max_bytes = max_bytes,
+                           .key_percent = key_percent };
 }
 
-pith_status pith__schedule_check(const pith__schedule *s, size_t bytes, pith_error *err) {
+/* The bytes of one request are compared with those that its key could hold in an empty queue first,
+ * since a larger one need not come again. */
+pith_status pith__schedule_check(const pith__schedule *s, uint64_t key, size_t bytes, bool *of_key,
+                                 pith_error *err) {
+    const pith__schedule_holder *h = schedule_find_holder(s, key);
+    const size_t requests = h ? h->requests : 0, own = h ? h->bytes : 0;
+    *of_key = false;
+    if (bytes > s->max_bytes || !schedule_is_share(s, bytes, s->max_bytes - bytes))
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the request takes %zu bytes, and one key may hold %d %% of %zu: make it "
+                          "smaller, or raise max_bytes",
+                          bytes, s->key_percent, s->max_bytes);
     if (s->held >= s->max_requests)
         return pith__fail(err, PITH_ERR_BUSY, "the queue is full: it has %zu requests", s->held);
-    if (s->held && (bytes > s->max_bytes || s->bytes > s->max_bytes - bytes))
+    if (s->bytes > s->max_bytes - bytes)
         return pith__fail(err, PITH_ERR_BUSY,
                           "the queue is full: it holds %zu bytes of requests, and may hold %zu; "
                           "this one has %zu",
                           s->bytes, s->max_bytes, bytes);
+    *of_key = true;
+    if (requests && !schedule_is_share(s, requests + 1, s->max_requests - s->held - 1))
+        return pith__fail(err, PITH_ERR_BUSY,
+                          "the key has its share of the queue: %zu of %zu requests", requests,
+                          s->max_requests);
+    if (!schedule_is_share(s, own + bytes, s->max_bytes - s->bytes - bytes))
+        return pith__fail(err, PITH_ERR_BUSY,
+                          "the key has its share of the queue: %zu of %zu bytes; this request has "
+                          "%zu",
+                          own, s->max_bytes, bytes);
+    *of_key = false;
+    return PITH_OK;
+}
+
+/* The line of a request's key, where there are texts. */
+static pith_status schedule_line_up(pith__schedule *s, pith__schedule_request *r, pith_error *err) {
+    pith__schedule_key *k = schedule_find_key(s, r->key, r->priority);
+    if (!k) return pith__fail_memory(err, sizeof *k);
+    schedule_put_request(k, r);
+    s->waiting++;
+    s->waiting_texts += r->count;
+    s->waiting_bytes += r->bytes;
+    for (size_t i = 0; i < r->count; i++) s->waiting_cost += r->costs[i];
+    r->older = s->newest;
+    if (r->older)
+        r->older->newer = r;
+    else
+        s->oldest = r;
+    s->newest = r;
+    if (r->deadline) s->deadlines = heap_join(s->deadlines, r);
     return PITH_OK;
 }
 
 pith_status pith__schedule_add(pith__schedule *s, pith__schedule_request *r, pith_error *err) {
-    PITH_TRY(pith__schedule_check(s, r->bytes, err));
-    if (r->count) {
-        pith__schedule_key *k = schedule_find_key(s, r->key, r->priority);
-        if (!k) return pith__fail_memory(err, sizeof *k);
-        schedule_put_request(k, r);
-        s->waiting++;
-        s->waiting_texts += r->count;
-        s->waiting_bytes += r->bytes;
-        for (size_t i = 0; i < r->count; i++) s->waiting_cost += r->costs[i];
-        r->older = s->newest;
-        if (r->older)
-            r->older->newer = r;
-        else
-            s->oldest = r;
-        s->newest = r;
-        if (r->deadline) s->deadlines = heap_join(s->deadlines, r);
+    bool of_key;
+    PITH_TRY(pith__schedule_check(s, r->key, r->bytes, &of_key, err));
+    pith__schedule_holder *holder = schedule_take_holder(s, r->key);
+    if (!holder) return pith__fail_memory(err, sizeof *holder);
+    const pith_status status = r->count ? schedule_line_up(s, r, err) : PITH_OK;
+    if (status) {
+        schedule_drop_holder(s, holder);
+        return status;
     }
+    r->holder = holder;
+    holder->requests++;
+    holder->bytes += r->bytes;
     r->ticket = ++s->last_ticket;
     pith__schedule_request **bucket = &s->tickets[schedule_bucket(r->ticket)];
     r->same_bucket = *bucket;
@@ -325,4 +397,7 @@ void pith__schedule_leave(pith__schedule *s, pith__schedule_request *r) {
     if (r->held_after) r->held_after->held_before = r->held_before;
     s->held--;
     s->bytes -= r->bytes;
+    r->holder->requests--;
+    r->holder->bytes -= r->bytes;
+    schedule_drop_holder(s, r->holder);
 }

@@ -6,6 +6,11 @@
  * others: so a short request waits for no more than one chunk of each other key and of each other
  * request of its own key, however many texts these have.
  *
+ * What requests may hold together is bounded, and what those of one key may hold by what is free: a
+ * request comes in only if its key then holds no more than p / (100 - p) times what stays free, for
+ * a share of p percent. With p = 50 a key alone takes at most half, two that take what they can get
+ * a third each, n of them 1 / (n + 1) each; so there is always room left for another key.
+ *
  * The texts of a chunk are of one group: those that one run of a model can take. Requests of other
  * groups are passed over, and keep their places. */
 #ifndef PITH_MODELS_QUEUE_SCHEDULE_H
@@ -24,6 +29,7 @@ enum {
 };
 
 struct pith__schedule_key;
+struct pith__schedule_holder;
 
 typedef struct pith__schedule_request {
     /* Filled in by the caller. */
@@ -42,6 +48,7 @@ typedef struct pith__schedule_request {
     /* Of the schedule. */
     struct pith__schedule_key
         *line; /* of whose requests it is one; NULL: nothing is left to take */
+    struct pith__schedule_holder *holder;                      /* of its key */
     struct pith__schedule_request *before, *after;             /* in the line */
     struct pith__schedule_request *older, *newer;              /* of those that have not begun */
     struct pith__schedule_request *held_before, *held_after;   /* of all */
@@ -57,9 +64,17 @@ typedef struct pith__schedule_key {
     struct pith__schedule_key *same_bucket;
 } pith__schedule_key;
 
+/* What the requests of a key hold, of all priorities, waiting or running. */
+typedef struct pith__schedule_holder {
+    uint64_t key;
+    size_t requests, bytes;
+    struct pith__schedule_holder *same_bucket;
+} pith__schedule_holder;
+
 typedef struct pith__schedule {
     const pith_allocator *allocator;
     size_t max_requests, max_bytes;
+    int key_percent; /* 1 to 100 */
     uint64_t last_ticket;
     size_t held, bytes;                 /* requests that wait or run, and their bytes */
     size_t waiting, waiting_texts, out; /* requests and texts to be taken; texts that are out */
@@ -72,15 +87,19 @@ typedef struct pith__schedule {
         pith__schedule_key *first, *last;
     } levels[PITH_SCHEDULE_LEVELS]; /* by priority */
     pith__schedule_key *keys[PITH_SCHEDULE_BUCKETS];
+    pith__schedule_holder *holders[PITH_SCHEDULE_BUCKETS];
     pith__schedule_request *tickets[PITH_SCHEDULE_BUCKETS];
 } pith__schedule;
 
 void pith__schedule_init(pith__schedule *s, const pith_allocator *allocator, size_t max_requests,
-                         size_t max_bytes);
+                         size_t max_bytes, int key_percent);
 
-/* Whether a request of so many bytes may come; else PITH_ERR_BUSY. A request larger than all there
- * may be is let in while there is no other. */
-pith_status pith__schedule_check(const pith__schedule *s, size_t bytes, pith_error *err);
+/* Whether a request of this key and size may come. PITH_ERR_BUSY: not now; *of_key is then whether
+ * its key holds its share, rather than all keys together what there may be. PITH_ERR_ARGUMENT: a
+ * key may never hold so much. A key that holds nothing is let in with one request if one may come
+ * at all and its bytes fit. */
+pith_status pith__schedule_check(const pith__schedule *s, uint64_t key, size_t bytes, bool *of_key,
+                                 pith_error *err);
 /* Lets a request in, which lives until pith__schedule_leave, and gives it a ticket. Errors: those
  * of pith__schedule_check; PITH_ERR_MEMORY. */
 pith_status pith__schedule_add(pith__schedule *s, pith__schedule_request *r, pith_error *err);

@@ -15,6 +15,8 @@
 #define CHUNK_MAX(tokens) ((tokens) + (tokens) / 8)
 /* tokens_per_second is that of about so long. */
 #define RATE_NS UINT64_C(4000000000)
+/* How long memory is taken to be short after it was found to be: until it is looked at again. */
+#define PRESSED_NS UINT64_C(1000000000)
 /* The part that the last chunk has in what is known of tokens per cost. */
 #define LEARNS 0.125
 
@@ -41,6 +43,25 @@ void pith__queue_note_fault(void *queue, const pith__shared_text *text, const pi
             *r->fault = *fault;
             pith__account_explain(&q->model->account, fault->code, r->fault);
         }
+    }
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* Busy workers finish their chunks, none begins one, and those that wait likewise count as none
+ * that runs. A worker that has run gives back what it keeps first (worker_take_chunk). */
+void pith__queue_alone(void *queue, bool begin) {
+    pith_queue *q = queue;
+    pthread_mutex_lock(&q->lock);
+    if (begin) {
+        q->lonely++;
+        pthread_cond_broadcast(&q->turn);
+        while (q->alone || q->busy > q->lonely) pthread_cond_wait(&q->turn, &q->lock);
+        q->lonely--;
+        q->alone = true;
+    } else {
+        q->alone = false;
+        pthread_cond_broadcast(&q->turn);
+        if (!q->lonely && q->idle) pthread_cond_broadcast(&q->work);
     }
     pthread_mutex_unlock(&q->lock);
 }
@@ -73,8 +94,11 @@ static size_t worker_take(pith__queue_worker *w, size_t have, int64_t tokens, co
     return n;
 }
 
-static int64_t worker_budget(const pith_queue *q) {
-    return q->batch_tokens ? q->batch_tokens : pith__shared_budget(q->model->text.encoder);
+static int64_t worker_budget(const pith_queue *q, uint64_t now) {
+    const bool pressed = now < q->pressed_till;
+    const int64_t own = q->batch_tokens,
+                  budget = pith__shared_budget(q->model->text.encoder, pressed);
+    return own && !(pressed && budget < own) ? own : budget;
 }
 
 /* What waits is shared out among the workers that have nothing to do, if there is enough of it. */
@@ -95,9 +119,10 @@ static void worker_count_rate(pith_queue *q, uint64_t now, uint64_t tokens) {
 }
 
 /* Gives the texts of a chunk back. */
-static void worker_return(pith__queue_worker *w, size_t n, size_t runs) {
+static void worker_return(pith__queue_worker *w, size_t n, const pith__shared_report *report) {
     pith_queue *q = w->queue;
     uint64_t tokens = 0;
+    const size_t runs = report->runs;
     q->chunk++;
     for (size_t i = 0; i < n; i++) {
         pith__queue_request *r = (pith__queue_request *)w->taken[i].request;
@@ -109,6 +134,7 @@ static void worker_return(pith__queue_worker *w, size_t n, size_t runs) {
     q->numbers.texts += n;
     q->numbers.tokens += tokens;
     q->numbers.chunks += runs;
+    q->numbers.smaller_chunks += report->smaller;
     worker_count_rate(q, pith__clock_ns(), tokens);
 }
 
@@ -136,7 +162,7 @@ static void worker_learn(pith__queue_worker *w, size_t first, size_t count, int6
 /* Fills the chunk, of n texts already, and runs it. Begins and ends with the lock. */
 static void worker_run(pith__queue_worker *w, size_t n, int64_t share, const void *group) {
     pith_queue *q = w->queue;
-    const int64_t budget = CHUNK_MAX(worker_budget(q));
+    pith__shared_report report;
     int64_t tokens = 0;
     size_t count = 0;
     for (int fill = 1;; fill++) {
@@ -152,8 +178,9 @@ static void worker_run(pith__queue_worker *w, size_t n, int64_t share, const voi
         if (!n) break;
     }
     const int threads = q->schedule.waiting ? 1 : q->threads - (q->busy - 1);
+    const int64_t budget = CHUNK_MAX(worker_budget(q, pith__clock_ns()));
     pthread_mutex_unlock(&q->lock);
-    const size_t runs = pith__shared_run(w->shared, w->texts, count, budget, threads);
+    pith__shared_run(&report, w->shared, w->texts, count, budget, threads);
     for (size_t i = 0; i < count; i++) {
         const pith__shared_text *t = &w->texts[i];
         ((pith__queue_request *)t->owner)->results[t->text] =
@@ -161,35 +188,48 @@ static void worker_run(pith__queue_worker *w, size_t n, int64_t share, const voi
                                 t->status ? 0 : t->truncated };
     }
     pith__shared_forget(w->shared);
+    if (q->tight) pith__shared_rest(w->shared);
     pthread_mutex_lock(&q->lock);
-    worker_return(w, count, runs);
+    worker_return(w, count, &report);
+}
+
+/* Looks whether the system is short of memory, without the lock. */
+static void worker_look(pith_queue *q) {
+    pthread_mutex_unlock(&q->lock);
+    const bool pressed = pith__shared_pressed(q->model->text.encoder);
+    pthread_mutex_lock(&q->lock);
+    if (pressed) q->pressed_till = pith__clock_ns() + PRESSED_NS;
 }
 
 /* Takes a chunk, if any text waits. With the lock. */
 static bool worker_take_chunk(pith__queue_worker *w) {
     pith_queue *q = w->queue;
     const void *group = NULL;
+    if (q->schedule.waiting) worker_look(q);
     const uint64_t now = pith__clock_ns();
     worker_expire(q, now);
-    if (q->first_done || !q->schedule.waiting) return q->first_done;
-    const int64_t share = worker_share(q, worker_budget(q));
+    if (q->first_done || !q->schedule.waiting || q->lonely || q->alone) return q->first_done;
+    const int64_t share = worker_share(q, worker_budget(q, now));
     const size_t n = worker_take(w, 0, share, &group, now);
     if (!q->busy++) q->rate_from = now;
     if (q->schedule.waiting && q->idle) pthread_cond_signal(&q->work);
     worker_run(w, n, share, group);
     q->busy--;
+    if (q->lonely) pthread_cond_broadcast(&q->turn);
     return true;
 }
 
 /* Tells the caller of the first request that is done. With the lock, which is given back
  * meanwhile. */
-static bool worker_answer(pith_queue *q, pith__fpmode host) {
+static bool worker_answer(pith__queue_worker *w, pith__fpmode host) {
+    pith_queue *q = w->queue;
     pith__queue_request *r = q->first_done;
     if (!r) return false;
     q->first_done = r->next;
     if (!q->first_done) q->last_done = NULL;
     pith__schedule_leave(&q->schedule, &r->place);
     q->answering++;
+    w->answers = true;
     if (q->first_done && q->idle) pthread_cond_signal(&q->work);
     pthread_mutex_unlock(&q->lock);
     pith__fpmode_leave(host);
@@ -198,6 +238,7 @@ static bool worker_answer(pith_queue *q, pith__fpmode host) {
     const pith_status status = r->status;
     pith__queue_request_free(q, r);
     pthread_mutex_lock(&q->lock);
+    w->answers = false;
     q->numbers.requests++;
     q->numbers.cancelled += status == PITH_ERR_CANCELLED;
     q->numbers.expired += status == PITH_ERR_DEADLINE;
@@ -213,7 +254,7 @@ void *pith__queue_work(void *worker) {
     bool rests = true;
     pthread_mutex_lock(&q->lock);
     for (;;) {
-        if (worker_answer(q, host)) continue;
+        if (worker_answer(w, host)) continue;
         if (worker_take_chunk(w)) {
             rests = false;
             continue;
@@ -230,7 +271,9 @@ void *pith__queue_work(void *worker) {
         pthread_cond_wait(&q->work, &q->lock);
         q->idle--;
     }
+    const bool last = !--q->live && q->orphan;
     pthread_mutex_unlock(&q->lock);
+    if (last) pith__queue_bury(q, w);
     pith__fpmode_leave(host);
     return NULL;
 }

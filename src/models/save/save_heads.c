@@ -72,6 +72,7 @@ pith_status pith__save_heads_read(pith__graph **graph, const pith_model *m, cons
     if ((*graph)->output_count != listed)
         return pith__fail(err, PITH_ERR_FORMAT, "heads: another number of outputs");
     PITH_TRY(heads_choose(*graph, list, listed, outputs, count, err));
+    (*graph)->operators = m->options.operators;
     pith_status status = pith__ops_bind(*graph, err);
     if (!status) status = pith__ops_infer(*graph, false, err);
     for (size_t i = 0; !status && i < count; i++)
@@ -83,10 +84,11 @@ pith_status pith__save_heads_read(pith__graph **graph, const pith_model *m, cons
 
 /* The graph of these outputs; NULL if there is none. */
 static pith_status heads_make(pith__graph **graph, const pith_model *m, const int *outputs,
-                              size_t count, pith__arena *arena, pith_error *err) {
+                              size_t count, pith__stop *stop, pith__arena *arena, pith_error *err) {
     pith_str reason;
     if (m->compiled.writer) return pith__save_heads_read(graph, m, outputs, count, arena, err);
-    const pith__making before = pith__model_begin_making(m, NULL);
+    pith__making before;
+    PITH_TRY(pith__model_begin_making(&before, m, stop, err));
     pith__opt o = pith__model_optimizer(m, m->graph, err);
     o.allocator = arena->allocator;
     const pith_status status = pith__ragged_make(graph, &reason, outputs, count, &o, arena);
@@ -105,7 +107,7 @@ static size_t heads_add(int *outputs, size_t count, int output) {
 }
 
 /* Outputs that some head reads and for which there is a graph of packed texts, ascending. */
-static pith_status heads_list(int *outputs, size_t *count, const pith_model *m,
+static pith_status heads_list(int *outputs, size_t *count, const pith_model *m, pith__stop *stop,
                               const pith_allocator *allocator, pith_error *err) {
     int read[HEADS_OUTPUTS];
     size_t found = 0;
@@ -117,7 +119,7 @@ static pith_status heads_list(int *outputs, size_t *count, const pith_model *m,
         pith__arena arena;
         pith__graph *graph;
         pith__arena_init(&arena, allocator);
-        pith_status status = heads_make(&graph, m, &read[i], 1, &arena, err);
+        pith_status status = heads_make(&graph, m, &read[i], 1, stop, &arena, err);
         if (!status && graph) outputs[(*count)++] = read[i];
         pith__arena_free(&arena);
         PITH_TRY(status);
@@ -127,17 +129,21 @@ static pith_status heads_list(int *outputs, size_t *count, const pith_model *m,
 
 pith_status pith__save_heads_write(pith__bytes_out *out, pith__program *program,
                                    pith__constant_spans_out *weights, const pith_model *m,
-                                   pith_error *err) {
+                                   pith__stop *stop, pith_error *err) {
+    const pith__making making = { .stop = stop };
     int outputs[HEADS_OUTPUTS];
     size_t count;
     pith__graph *graph;
     if (!m->text.encoder || !pith__model_level(m) || m->no_ragged) return PITH_OK;
-    PITH_TRY(heads_list(outputs, &count, m, out->arena->allocator, err));
+    PITH_TRY(heads_list(outputs, &count, m, stop, out->arena->allocator, err));
     if (!count || (count == 1 && m->text.ragged && outputs[0] == m->text.outputs[0]))
         return PITH_OK;
-    PITH_TRY(heads_make(&graph, m, outputs, count, out->arena, err));
+    PITH_TRY(heads_make(&graph, m, outputs, count, stop, out->arena, err));
     if (!graph) return PITH_OK;
-    PITH_TRY(pith__model_open_program(program, m, graph, out->arena, err));
+    graph->making = &making;
+    const pith_status status = pith__model_open_program(program, m, graph, out->arena, err);
+    graph->making = NULL;
+    PITH_TRY(status);
     pith__put_u32(out, (uint32_t)count);
     for (size_t i = 0; i < count; i++) pith__put_u32(out, (uint32_t)outputs[i]);
     return pith__graph_write(out, weights, graph, pith__program_plan(program), err);

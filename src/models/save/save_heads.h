@@ -11,7 +11,7 @@
  * weights point to. */
 pith_status pith__save_heads_write(pith__bytes_out *out, pith__program *program,
                                    pith__constant_spans_out *weights, const pith_model *model,
-                                   pith_error *err);
+                                   pith__stop *stop, pith_error *err);
 /* Makes the graph of these outputs of the model, ascending; NULL if the file has not all of them.
  */
 pith_status pith__save_heads_read(pith__graph **graph, const pith_model *model, const int *outputs,

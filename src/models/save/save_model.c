@@ -34,8 +34,16 @@ typedef struct saver {
     pith__program heads[PITH_COMPILED_ROUTES];
     pith__section_out sections[SAVER_SECTIONS];
     size_t count;
+    pith__stop *stop;
     pith_error *err;
 } saver;
+
+/* What a call on models is given, beside where the file goes. */
+typedef struct saver_call {
+    const pith_writer *writer;
+    pith__stop *stop;
+    pith__progress *told;
+} saver_call;
 
 static pith_status add_section(saver *s, pith__section kind, const void *data, size_t size) {
     pith__piece_out *piece = pith__arena_alloc(&s->arena, sizeof *piece);
@@ -62,12 +70,13 @@ static pith_status add_graph(saver *s, pith__section kind, const pith__graph *gr
 static pith_status add_graphs(saver *s, const pith_model *m) {
     const pith__plan *plan;
     pith__bytes_out heads = { .arena = &s->arena };
-    PITH_TRY(pith__model_plan(&plan, m, NULL, s->err));
+    PITH_TRY(pith__stop_check(s->stop, s->err));
+    PITH_TRY(pith__model_plan(&plan, m, s->stop, s->err));
     PITH_TRY(add_graph(s, PITH_SECTION_GRAPH, m->graph, plan));
     if (m->text.ragged && m->text.encoder)
         PITH_TRY(
             add_graph(s, PITH_SECTION_TEXT, m->text.ragged, pith__program_plan(&m->text.program)));
-    PITH_TRY(pith__save_heads_write(&heads, &s->heads[s->route], &s->weights, m, s->err));
+    PITH_TRY(pith__save_heads_write(&heads, &s->heads[s->route], &s->weights, m, s->stop, s->err));
     return add_bytes(s, PITH_SECTION_HEADS, &heads);
 }
 
@@ -172,6 +181,7 @@ static pith_status saver_check(const saver *s) {
 static pith_status make_sections(saver *s) {
     PITH_TRY(saver_check(s));
     PITH_TRY(pith__constant_spans_begin(&s->weights, &s->arena, s->err));
+    s->weights.stop = s->stop;
     for (s->route = 0; s->route < s->model_count; s->route++)
         PITH_TRY(add_model(s, s->models[s->route]));
     PITH_TRY(add_route_names(s));
@@ -181,43 +191,50 @@ static pith_status make_sections(saver *s) {
 
 /* The account counts what the sections take in memory, within the limit of the first model. */
 static pith_status write_models(const pith_model *const *models, size_t count,
-                                const pith_writer *writer, pith_error *err) {
-    saver s = { .models = models, .model_count = count, .err = err };
+                                const saver_call *call, pith_error *err) {
+    saver s = { .models = models, .model_count = count, .stop = call->stop, .err = err };
     pith__account_init(&s.account, models[0]->options.call.allocator, 0, 0);
     pith__arena_init(&s.arena, &s.account.allocator);
     pith_status status = pith__account_settle(&s.account, make_sections(&s), err);
-    if (!status) status = pith__compiled_write(s.sections, s.count, writer, err);
+    if (!status)
+        status =
+            pith__compiled_write(s.sections, s.count, call->writer, call->stop, call->told, err);
     for (size_t i = 0; i < PITH_COMPILED_ROUTES; i++) pith__program_close(&s.heads[i]);
     pith__arena_free(&s.arena);
     return pith__account_explain(&models[0]->account, status, err);
 }
 
 /* The networks of a detector are opened like models of their own, and become routes. */
-static pith_status write_cascade(const pith_model *m, const pith_writer *writer, pith_error *err) {
+static pith_status write_cascade(const pith_model *m, const saver_call *call, pith_error *err) {
     const pith__cascade_part *cascades = pith__part_find("cascades");
     pith_model *parts[PITH_DETECTOR_NETWORKS] = { NULL };
     const pith_model *models[PITH_DETECTOR_NETWORKS] = { m };
     const int count = pith__detector_count(m->cascade->detector);
-    pith_status status = cascades->open(parts, m, NULL, err);
+    pith_status status = cascades->open(parts, m, call->stop, err);
     for (int i = 1; i < count; i++) models[i] = parts[i];
-    if (!status) status = write_models(models, (size_t)count, writer, err);
+    if (!status) status = write_models(models, (size_t)count, call, err);
     for (int i = 1; i < count; i++)
         if (parts[i]) pith__model_destroy(parts[i]);
     return status;
 }
 
 /* A detector's networks take the place of routes, so it cannot be one of several models. */
-pith_status pith__model_write(const pith_model *const *models, size_t count,
+pith_status pith__model_write(const pith_model *const *models, size_t count, const pith_call *call,
                               const pith_writer *writer, pith_error *err) {
+    pith_call o = PITH_CALL_INIT;
+    pith__stop own;
+    pith__progress told;
+    PITH_TAKE_OPTIONS(o, call, err);
     PITH_TRY(pith__writer_check(writer, err));
+    const saver_call how = { writer, pith__stop_begin(&own, &o), pith__progress_begin(&told, &o) };
     if (!count) return pith__fail(err, PITH_ERR_ARGUMENT, "there is no model to save");
-    if (count == 1 && models[0]->cascade) return write_cascade(models[0], writer, err);
+    if (count == 1 && models[0]->cascade) return write_cascade(models[0], &how, err);
     for (size_t i = 0; i < count; i++)
         if (models[i]->cascade)
             return pith__fail(err, PITH_ERR_ARGUMENT,
                               "model %zu is the detector %s, which has no routes", i,
                               models[i]->cascade->name);
-    return write_models(models, count, writer, err);
+    return write_models(models, count, &how, err);
 }
 
 pith_status pith__model_verify(const pith_source *source, const pith_call *call, pith_error *err) {
@@ -226,9 +243,10 @@ pith_status pith__model_verify(const pith_source *source, const pith_call *call,
     pith__stop own;
     pith__progress told;
     PITH_TAKE_OPTIONS(o, call, err);
-    PITH_TRY(pith__model_source_bytes(&bytes, source, err));
-    const pith_status status = pith__compiled_verify(bytes, pith__stop_begin(&own, &o),
-                                                     pith__progress_begin(&told, &o), err);
+    pith__stop *stop = pith__stop_begin(&own, &o);
+    PITH_TRY(pith__model_source_bytes(&bytes, source, stop, err));
+    const pith_status status =
+        pith__compiled_verify(bytes, stop, pith__progress_begin(&told, &o), err);
     return status && source->path ? pith__fail_at(err, status, "%s: ", source->path) : status;
 }
 
@@ -241,6 +259,7 @@ pith_status pith__model_load_graph(pith__graph **graph, pith_model *m, pith__sec
                           .what = pith__section_name(kind),
                           .err = err };
     PITH_TRY(pith__graph_read(graph, &in, weights, &m->arena, m->options.call.log));
+    (*graph)->operators = m->options.operators;
     pith_status status = pith__ops_bind_compiled(*graph, err);
     if (!status) status = pith__ops_infer(*graph, false, err);
     return status ? pith__fail_at(err, status, "%s: ", in.what) : PITH_OK;
@@ -261,7 +280,8 @@ pith_status pith__model_load(pith_model *m, pith_str file, pith_error *err) {
     if ((uintptr_t)file.data % PITH_COMPILED_ALIGNMENT) { /* of a host that did not know better */
         char *copy = pith__arena_alloc64(&m->arena, file.size);
         if (!copy) return pith__fail_memory(err, file.size);
-        file.data = memcpy(copy, file.data, file.size);
+        PITH_TRY(pith__copy_until(m->making.stop, copy, file.data, file.size, err));
+        file.data = copy;
     }
     PITH_TRY(pith__compiled_open(&m->compiled, file, err));
     PITH_TRY(m->network ? pith__compiled_take(&m->compiled, m->network, err)

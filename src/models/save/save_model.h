@@ -7,7 +7,7 @@
 
 /* The implementation of pith_model_save, pith_model_save_routes and pith_source_verify. The caller
  * has set the floating-point mode. */
-pith_status pith__model_write(const pith_model *const *models, size_t count,
+pith_status pith__model_write(const pith_model *const *models, size_t count, const pith_call *call,
                               const pith_writer *writer, pith_error *err);
 pith_status pith__model_verify(const pith_source *source, const pith_call *call, pith_error *err);
 

@@ -22,20 +22,25 @@ static pith_status fix_input(pith_model *m, const char *spec, pith_error *err) {
     pith__dim dims[PITH_MAX_RANK];
     int rank;
     if (!equal || !pith__dims_parse(equal + 1, dims, &rank))
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "input shape '%s' is not of the form name=1x3x480x640", spec);
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "pith_open_options.input_shapes: '%s' is not of the form name=1x3x480x640", spec);
     pith__value *v = find_input(m->graph, spec, (size_t)(equal - spec));
     if (!v || !v->hint)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "input shape '%s': the model has no such input",
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "pith_open_options.input_shapes: '%s': the model has no such input",
                           spec);
     if (v->type.data)
-        return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "input shape '%s': the input has a default, which fixes its shape", spec);
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "pith_open_options.input_shapes: '%s': the input has a default, which fixes its shape",
+            spec);
     if (v->hint->dtype >= PITH_DTYPE_COUNT)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "input shape '%s': the input is not a tensor",
-                          spec);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "pith_open_options.input_shapes: '%s': the input is not a tensor", spec);
     if (v->hint->rank >= 0 && v->hint->rank != rank)
-        return pith__fail(err, PITH_ERR_ARGUMENT, "input shape '%s': the input has rank %d", spec,
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "pith_open_options.input_shapes: '%s': the input has rank %d", spec,
                           v->hint->rank);
     pith__type_set(v->hint, v->hint->dtype, rank, dims);
     v->fixed = true;

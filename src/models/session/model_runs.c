@@ -170,13 +170,16 @@ static size_t owned_bytes(const pith_tensor *t) {
 }
 
 /* Replaces what a session lent by a copy. */
-static pith_status own(pith_tensor *t, const pith_allocator *allocator, pith_error *err) {
+static pith_status own(pith_tensor *t, const pith_allocator *allocator, pith__stop *stop,
+                       pith_error *err) {
     const size_t bytes = sizeof(owned_block) + owned_bytes(t);
     owned_block *block = pith__memory_alloc(allocator, bytes, OWNED_ALIGNMENT);
     if (!block) return pith__fail_memory(err, bytes);
     block->allocator = *allocator;
     char *end = (char *)(block + 1);
-    return pith__tensor_copy(t, t, owned_place, &end, err); /* it does not fail */
+    const pith_status status = pith__tensor_copy(t, t, owned_place, &end, stop, err);
+    if (status) pith__memory_free(allocator, block);
+    return status;
 }
 
 void pith__tensor_free(pith_tensor *tensor) {
@@ -190,9 +193,9 @@ void pith__tensor_free(pith_tensor *tensor) {
 }
 
 static pith_status own_all(pith_tensor *outputs, size_t count, const pith_allocator *allocator,
-                           pith_error *err) {
+                           pith__stop *stop, pith_error *err) {
     for (size_t i = 0; i < count; i++) {
-        pith_status status = own(&outputs[i], allocator, err);
+        pith_status status = own(&outputs[i], allocator, stop, err);
         if (!status) continue;
         while (i) pith__tensor_free(&outputs[--i]);
         return status;
@@ -207,6 +210,7 @@ pith_status pith__model_run_kept(pith_tensor *outputs, const pith_model *model,
     pith_run_options o = PITH_RUN_OPTIONS_INIT;
     kept_list *list;
     pith_session *session = NULL;
+    pith__stop stop;
     PITH_TAKE_OPTIONS(o, options, err);
     const bool some = o.output_names || o.output_count;
     const size_t count = some ? o.output_count : model->graph->output_count;
@@ -216,7 +220,7 @@ pith_status pith__model_run_kept(pith_tensor *outputs, const pith_model *model,
     if (!status) status = kept_take(&session, list, model, err);
     if (!status)
         status = pith__model_run_session(session, outputs, names, inputs, input_count, &o, err);
-    if (!status) status = own_all(outputs, count, allocator, err);
+    if (!status) status = own_all(outputs, count, allocator, pith__stop_begin(&stop, &o.call), err);
     if (session) kept_give(list, model, session);
     if (status && count) memset(outputs, 0, count * sizeof *outputs);
     return status;

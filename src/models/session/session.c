@@ -15,6 +15,7 @@
 #include "base/os/cpu.h"
 #include "base/os/threads.h"
 #include "base/text_out.h"
+#include "engine/exec/device_runs.h"
 #include "engine/exec/output_subsets.h"
 #include "engine/exec/output_target.h"
 #include "engine/exec/profile.h"
@@ -41,12 +42,19 @@ struct pith_session {
     bool apart;                /* axes that share a symbol have been given different sizes */
 };
 
-/* One block holds the session and its arrays, whose sizes are fixed by the graph. */
+/* What runs the model's program. */
+static pith_status make_runner(pith_session *s, pith__stop *stop, pith_error *err) {
+    const pith__program *program;
+    const pith__executor_options options = pith__model_executor_options(s->model);
+    PITH_TRY(pith__model_program(&program, s->model, stop, err));
+    return pith__runner_create(&s->runner, program, &options, err);
+}
+
+/* One block holds the session and its arrays, whose sizes are fixed by the graph. A model that
+ * embeds texts has no program as long as nobody runs it as tensors, and making it takes long: that
+ * is left to the first run, which can be ended. */
 pith_status pith__model_create_session(pith_session **session, const pith_model *model,
                                        pith_error *err) {
-    const pith__program *program;
-    pith_status status = pith__model_program(&program, model, NULL, err);
-    if (status) return pith__account_explain(&model->account, status, err);
     size_t count = model->graph->input_count; /* the graph holds as many pointers already */
     size_t outputs = model->graph->output_count;
     size_t symbols = pith__dims_symbol_count(model->graph->dims);
@@ -65,8 +73,7 @@ pith_status pith__model_create_session(pith_session **session, const pith_model 
     s->open = s->warned + count;
     s->wanted = s->open + count;
     memset(s->inputs, 0, bytes - sizeof *s);
-    pith__executor_options options = pith__model_executor_options(model);
-    status = pith__runner_create(&s->runner, program, &options, err);
+    const pith_status status = model->text.encoder ? PITH_OK : make_runner(s, NULL, err);
     if (status)
         pith__memory_free(&model->account.allocator, s);
     else
@@ -116,12 +123,24 @@ static pith_status find_input(size_t *p, const pith_model *m, const char *name, 
                       list_ports(list, sizeof list, m->inputs, wanted, NULL));
 }
 
+/* Where the memory of a device is allowed at all. Which devices there are, the plan knows. */
+static pith_status check_device(const pith_model *m, const pith_port *port, const pith_tensor *t,
+                                pith_error *err) {
+    if (!t->device && !t->stream) return PITH_OK;
+    if (t->device && m->runtime->devices && !port->optional && pith__run_devices_used)
+        return PITH_OK;
+    return pith__fail(err, PITH_ERR_ARGUMENT,
+                      "'%s' has device %d; here it must be in host memory: device 0, no stream",
+                      port->name, t->device);
+}
+
 /* The caller's memory must hold what the shape says before anything reads it. A shape that differs
  * from the declared one is a warning, or an error with strict shapes. */
 static pith_status check_input(pith_session *s, size_t p, const pith_tensor *t, pith_error *err) {
     const pith_port *port = &s->model->inputs[p];
     char list[700];
     size_t bytes;
+    PITH_TRY(check_device(s->model, port, t, err));
     if (port->dtype != PITH_UNDEFINED && port->dtype != PITH_NONE && t->dtype != port->dtype)
         return pith__fail(err, PITH_ERR_ARGUMENT, "input '%s' is %s; the model needs %s %s",
                           port->name, pith__dtype_name(t->dtype), pith__dtype_name(port->dtype),
@@ -236,6 +255,7 @@ static pith_status run_taken(pith_session *s, pith_tensor *outputs, const bool *
         s->second_plan = NULL;
         PITH_TRY(f->create(&s->second_plan, m, s->open, s->apart, &options, stop, err));
     }
+    if (!own && !s->runner.runtime) PITH_TRY(make_runner(s, stop, err));
     pith__runner runner = own ? f->ready(s->second_plan, s->inputs) : s->runner;
     pith__runner_trace(&runner, pith__lane_trace(lane), lane);
     const pith_tensor *targets = s->target_count ? s->targets : NULL;
@@ -291,6 +311,7 @@ static pith_status check_target(const pith_session *s, size_t output, const pith
     const pith_port *port = &s->model->outputs[output];
     char text[256];
     size_t bytes = 0;
+    PITH_TRY(check_device(s->model, port, t, err));
     if (t->dtype <= PITH_UNDEFINED || t->dtype >= PITH_DTYPE_COUNT || t->dtype == PITH_STRING)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "output '%s': memory can be bound for tensors of numbers, not for %s",
@@ -302,6 +323,7 @@ static pith_status check_target(const pith_session *s, size_t output, const pith
     if (t->rank < -1 || t->rank > PITH_MAX_RANK)
         return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s': the tensor bound to it has rank %d",
                           port->name, t->rank);
+    if (!t->data && t->device && !t->bytes) return PITH_OK; /* the session's own */
     if (!t->data)
         return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s': there is no memory to bind",
                           port->name);
@@ -323,7 +345,8 @@ pith_status pith__model_bind_session_output(pith_session *s, const char *name,
     size_t i;
     PITH_TRY(find_output(&i, s->model, name, err));
     if (tensor) PITH_TRY(check_target(s, i, tensor, err));
-    s->target_count = s->target_count - (s->targets[i].data != NULL) + (tensor != NULL);
+    const pith_tensor *old = &s->targets[i];
+    s->target_count = s->target_count - (old->data || old->device) + (tensor != NULL);
     s->targets[i] = tensor ? *tensor : (pith_tensor){ .data = NULL };
     return PITH_OK;
 }

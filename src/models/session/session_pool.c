@@ -15,7 +15,8 @@
 #include "base/os/clock.h"
 #include "base/os/cpu.h"
 
-enum { POOL_SESSIONS_MOST = 4096 };
+/* LOOK_MS: how long a waiting thread does not look whether its call must end. */
+enum { POOL_SESSIONS_MOST = 4096, LOOK_MS = 5 };
 
 typedef struct idle_session {
     pith_session *session;
@@ -196,10 +197,14 @@ static struct timespec pool_deadline(int64_t timeout_ms) {
     return t;
 }
 
+static bool pool_is_before(const struct timespec *a, const struct timespec *b) {
+    return a->tv_sec == b->tv_sec ? a->tv_nsec < b->tv_nsec : a->tv_sec < b->tv_sec;
+}
+
 /* With the lock held, which it gives up while it waits. *may_make: the thread may make a session.
  */
 static pith_status pool_wait(pith_session **session, bool *may_make, pith_session_pool *p,
-                             int64_t timeout_ms, pith_error *err) {
+                             int64_t timeout_ms, pith__stop *stop, pith_error *err) {
     waiter w = { .served = false };
     struct timespec deadline = pool_deadline(timeout_ms > 0 ? timeout_ms : 0);
     if (timeout_ms == 0)
@@ -208,15 +213,25 @@ static pith_status pool_wait(pith_session **session, bool *may_make, pith_sessio
     *p->end = &w;
     p->end = &w.next;
     pool_count(p, PITH_COUNT_sessions_waited);
-    int timed_out = 0;
-    while (!w.served && !timed_out)
-        timed_out = timeout_ms < 0
-                        ? pthread_cond_wait(&w.wake, &p->lock)
-                        : pthread_cond_timedwait(&w.wake, &p->lock, &deadline) == ETIMEDOUT;
+    bool timed_out = false, stopped = false;
+    while (!w.served && !timed_out && !stopped) {
+        const struct timespec look = pool_deadline(LOOK_MS), *until = &deadline;
+        const bool looks = stop && (timeout_ms < 0 || pool_is_before(&look, &deadline));
+        if (looks) until = &look;
+        if (timeout_ms < 0 && !looks)
+            pthread_cond_wait(&w.wake, &p->lock);
+        else
+            timed_out = pthread_cond_timedwait(&w.wake, &p->lock, until) == ETIMEDOUT && !looks;
+        if (!stop || w.served) continue;
+        pthread_mutex_unlock(&p->lock); /* the caller's function may do anything */
+        stopped = pith__stop_asked(stop);
+        pthread_mutex_lock(&p->lock);
+    }
     if (!w.served) pool_leave(p, &w);
     pthread_cond_destroy(&w.wake);
     *session = w.session;
     *may_make = w.served && !w.session;
+    if (!w.served && stopped) return pith__stop_check(stop, err);
     return w.served ? PITH_OK
                     : pith__fail(err, PITH_ERR_BUSY,
                                  "none of the %zu sessions of the pool was returned in %lld ms",
@@ -225,7 +240,7 @@ static pith_status pool_wait(pith_session **session, bool *may_make, pith_sessio
 
 /* A session that exists already, or the right to make one. */
 static pith_status pool_take(pith_session **session, bool *may_make, pith_session_pool *p,
-                             int64_t timeout_ms, pith_error *err) {
+                             int64_t timeout_ms, pith__stop *stop, pith_error *err) {
     pith_status status = PITH_OK;
     pthread_mutex_lock(&p->lock);
     if (p->idle_count) {
@@ -235,7 +250,7 @@ static pith_status pool_take(pith_session **session, bool *may_make, pith_sessio
         p->exist++;
         *may_make = true;
     } else {
-        status = pool_wait(session, may_make, p, timeout_ms, err);
+        status = pool_wait(session, may_make, p, timeout_ms, stop, err);
     }
     if (!status && !*may_make) pool_count(p, PITH_COUNT_sessions_borrowed);
     pthread_mutex_unlock(&p->lock);
@@ -245,13 +260,17 @@ static pith_status pool_take(pith_session **session, bool *may_make, pith_sessio
 /* A session is made outside the lock. If that fails, the right to make one goes to the next thread
  * that waits. */
 pith_status pith__model_borrow_session(pith_session **session, pith_session_pool *p,
-                                       int64_t timeout_ms, pith_error *err) {
+                                       int64_t timeout_ms, const pith_call *call, pith_error *err) {
+    pith_call o = PITH_CALL_INIT;
+    PITH_TAKE_OPTIONS(o, call, err);
+    pith__stop own, *stop = pith__stop_begin(&own, &o);
     pith_session *taken = NULL;
     bool may_make = false;
     if (timeout_ms < -1)
         return pith__fail(err, PITH_ERR_ARGUMENT, "timeout_ms must not be below -1");
+    PITH_TRY(pith__stop_check(stop, err));
     pool_end_old(p);
-    PITH_TRY(pool_take(&taken, &may_make, p, timeout_ms, err));
+    PITH_TRY(pool_take(&taken, &may_make, p, timeout_ms, stop, err));
     if (may_make) {
         pith_status status = pith__model_create_session(&taken, p->model, err);
         if (status) {

@@ -4,6 +4,7 @@
 
 #include "base/caller_options.h"
 #include "base/error.h"
+#include "base/os/threads.h"
 #include "base/str.h"
 #include "models/encode/given_tokens.h"
 #include "models/heads/dense_request.h"
@@ -169,6 +170,7 @@ pith_status pith__model_round(pith_model *model, const pith_calibrate_options *o
                               pith_error *err) {
     pith_calibrate_options o = PITH_CALIBRATE_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
+    PITH_TRY(pith__threads_check(o.call.threads, err));
     const pith__plan *whole;
     pith__stop own, *stop = pith__stop_begin(&own, &o.call);
     pith_status status = check_calibrate(model, err);

@@ -670,6 +670,16 @@ static pith_status encoding_task_gather(const pith_encoded **encoded, pith__text
     return PITH_OK;
 }
 
+/* Pieces of texts and what they are put together to are there at the same time. */
+static size_t encoding_token_bytes(const encoding *c) {
+    size_t bytes = c->heads[SPARSE] ? sizeof(int32_t) + sizeof(float) : 0;
+    for (int kind = MULTI_VECTOR; kind <= TOKENS; kind++)
+        if (c->heads[kind])
+            bytes += sizeof(int32_t) +
+                     (size_t)pith__encode_output_width(c->m, c->outputs[kind]) * sizeof(float);
+    return 2 * bytes;
+}
+
 static void encoding_task_drop(pith__text_task *task) {
     encoding *c = (encoding *)task;
     encoding_end(c);
@@ -709,6 +719,7 @@ pith_status pith__model_encode_task(pith__text_task **task, const pith_model *mo
     }
     c->task.rows = c->dense.vectors;
     c->task.width = c->box->encoded.dim;
+    c->task.token_bytes = encoding_token_bytes(c);
     *task = &c->task;
     return PITH_OK;
 }

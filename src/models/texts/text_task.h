@@ -17,7 +17,8 @@ struct pith__text_task {
     size_t use_count;
     float
         *rows; /* [job.count, width] dense vectors or scores, into which heads write; NULL: none */
-    size_t width; /* of a row */
+    size_t width;       /* of a row */
+    size_t token_bytes; /* what results besides rows take for each token of a text, about */
     /* Puts the results together when all texts were run. They live as long as the task. NULL: rows
      * are all there is. */
     pith_status (*gather)(const pith_encoded **encoded, pith__text_task *task, pith_error *err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/os/threads.h"
 #include "engine/ragged/ragged.h"
 #include "models/open/chosen_runtime.h"
 #include "models/pictures/picture_view.h"
@@ -44,7 +45,8 @@ pith_status pith__text_view_make_ragged(pith__text_view *view, const pith_model 
         view->ragged_reason = PITH_STR("optimisation level 0 runs the graph as written");
         return PITH_OK;
     }
-    const pith__making before = pith__model_begin_making(m, stop);
+    pith__making before;
+    PITH_TRY(pith__model_begin_making(&before, m, stop, err));
     pith_status status = PITH_OK;
     if (text_view_needs_part(view, m)) {
         status = pith__model_extract(&graph, m, (size_t)view->outputs[0], &view->arena, err);
@@ -63,7 +65,7 @@ pith_status pith__text_view_make_ragged(pith__text_view *view, const pith_model 
 static pith_status text_view_open_program(pith__text_view *view, const pith_model *m,
                                           pith__graph *graph, pith__stop *stop, pith_error *err) {
     graph->making = &view->making;
-    view->making = (pith__making){ stop, m->making.threads };
+    view->making = (pith__making){ .stop = stop, .threads = m->making.threads };
     pith_status status = pith__model_open_program(&view->program, m, graph, &view->arena, err);
     view->making.stop = NULL;
     return status;
@@ -78,7 +80,8 @@ pith_status pith__text_view_make_program(pith__text_view *view, const pith_model
 static pith_status text_view_make_part(pith__text_view *view, const pith_model *m, pith__stop *stop,
                                        pith_error *err) {
     pith__graph *part;
-    const pith__making before = pith__model_begin_making(m, stop);
+    pith__making before;
+    PITH_TRY(pith__model_begin_making(&before, m, stop, err));
     pith_status status = pith__model_extract(&part, m, (size_t)view->outputs[0], &view->arena, err);
     pith__model_end_making(m, before);
     return status ? status : text_view_open_program(view, m, part, stop, err);
@@ -152,7 +155,7 @@ pith_status pith__text_view_get(const pith__text_view **view, const pith_model *
     pith_status status = PITH_OK;
     *view = &m->text;
     if (text_view_has(*view, outputs, count, packed)) return PITH_OK;
-    pthread_mutex_lock(&m->view_lock);
+    PITH_TRY(pith__threads_lock(&m->view_lock, stop, err));
     const pith__text_view *found = m->views;
     while (found && !text_view_has(found, outputs, count, packed)) found = found->next;
     if (!found) {

@@ -62,7 +62,7 @@ pith_status pith__baseline_answer(double *answers, pith__baseline *baseline, con
                                   size_t count, const pith__work *work, pith_error *err);
 /* What a baseline has learned, as bytes. */
 pith_status pith__baseline_save(const pith__baseline *baseline, const pith_writer *writer,
-                                pith_error *err);
+                                pith__stop *stop, pith_error *err);
 /* Opens them for a task of the same database, or of one that follows it
  * (tables/database/rdb_keep.h). *baseline is the caller's, who frees it whatever comes. */
 pith_status pith__baseline_load(pith__baseline *baseline, const pith__rdb *rdb,

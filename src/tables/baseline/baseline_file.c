@@ -77,9 +77,9 @@ static void baseline_put_trees(baseline_out *o, const pith__baseline *b) {
 /* The header is zeroed as a whole first, so that padding bytes are the same in every file. The
  * checksum covers all that was written before it. */
 pith_status pith__baseline_save(const pith__baseline *b, const pith_writer *writer,
-                                pith_error *err) {
+                                pith__stop *stop, pith_error *err) {
     const bool trees = b->kind > PITH_BASELINE_ENTITY;
-    baseline_out o = { .out = { writer, false } };
+    baseline_out o = { .out = { .writer = writer, .stop = stop } };
     baseline_header h;
     PITH_TRY(pith__writer_check(writer, err));
     memset(&h, 0, sizeof h);

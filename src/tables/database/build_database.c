@@ -74,8 +74,9 @@ static pith_status build_schema(pith__schema *schema, pith__build *b, pith_error
     }
     b->schema_path = b->source.path;
     PITH_TRY(pith__schema_draft(schema, &b->source, b->work, err));
-    return pith__build_warn(
-        b, err, "the schema was inferred; `pith preprocess --draft` writes it for you to check");
+    return pith__build_warn(b, err,
+                            "the schema was inferred; pith_database_draft of pith/tables.h writes "
+                            "it for you to check");
 }
 
 static pith_status build_steps(pith__build *b, pith_error *err) {

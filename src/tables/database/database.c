@@ -26,12 +26,12 @@ static pith_status draft_run(pith__out *out, const char *source, const pith__wor
 
 pith_status pith__database_draft_run(const char *source, const pith_call *call,
                                      const pith_writer *writer, pith_error *err) {
-    pith__out out = { writer, false };
     pith__arena arena;
     pith__work_own own;
     pith__work work;
     PITH_TRY(pith__writer_check(writer, err));
     PITH_TRY(pith__work_take(&work, &own, call, err));
+    pith__out out = { .writer = writer, .stop = work.stop };
     pith__arena_init(&arena, work.allocator ? work.allocator : &pith__allocator_default);
     const pith_status status = draft_run(&out, source, &work, &arena, err);
     pith__arena_free(&arena);

@@ -157,7 +157,7 @@ static pith_status describe_run(pith__out *bytes, const pith__rdb *rdb, pith__st
 pith_status pith__rdb_describe(const pith__rdb *rdb, pith__stop *stop,
                                const pith_allocator *allocator, const pith_writer *writer,
                                pith_error *err) {
-    pith__out out = { writer, false };
+    pith__out out = { .writer = writer, .stop = stop };
     pith__arena arena;
     pith__arena_init(&arena, allocator);
     const pith_status status = describe_run(&out, rdb, stop, &arena, err);

@@ -102,7 +102,7 @@ static pith_status keep_strings(keep_work *w, pith_error *err) {
 }
 
 pith_status pith__rdb_keep(const pith__target *target, uint64_t origin, const pith_writer *writer,
-                           const pith_allocator *allocator, pith_error *err) {
+                           pith__stop *stop, const pith_allocator *allocator, pith_error *err) {
     keep_work w = { .from = target->rdb };
     pith__arena_init(&w.to.arena, allocator);
     pith_status status = keep_tables(&w, err);
@@ -117,7 +117,7 @@ pith_status pith__rdb_keep(const pith__target *target, uint64_t origin, const pi
     w.to.column_count = w.from->column_count;
     w.to.origin = origin;
     w.to.kept = true;
-    if (!status) status = pith__rdb_write(&w.to, writer, NULL, &w.to.arena, err);
+    if (!status) status = pith__rdb_write(&w.to, writer, stop, &w.to.arena, err);
     pith__arena_free(&w.to.arena);
     return status;
 }

@@ -13,7 +13,7 @@
 /* Hands such a file of the target's database to the writer. origin: the checksum that the model's
  * file names. */
 pith_status pith__rdb_keep(const pith__target *target, uint64_t origin, const pith_writer *writer,
-                           const pith_allocator *allocator, pith_error *err);
+                           pith__stop *stop, const pith_allocator *allocator, pith_error *err);
 /* Gives an open database the statistics, the split and the target of what a model keeps, so that
  * the model can be loaded over it. PITH_ERR_ARGUMENT names the first difference if the schemas
  * differ, or if texts have other vectors. `kept` may be closed afterwards. */

@@ -116,7 +116,7 @@ static void meta_tasks(pith__json_out *j, const pith__rdb *rdb) {
 /* What rdb_open.c needs to know the sizes of all other sections. False if memory is out. */
 static bool meta_write(const pith__rdb *rdb, rdb_text *text) {
     const pith_writer writer = { .write = text_add, .user = text };
-    pith__out out = { &writer, false };
+    pith__out out = { .writer = &writer };
     pith__json_out j = { &out, false };
     pith__json_open(&j, "{");
     pith__json_key_string(&j, "name", rdb->name);
@@ -232,7 +232,7 @@ static pith_status parts_checksum(uint64_t *checksum, const rdb_parts *p, pith__
                                   pith_error *err) {
     pith__hash hash;
     const pith_writer writer = { .write = hash_take, .user = &hash };
-    pith__out out = { &writer, false };
+    pith__out out = { .writer = &writer };
     pith__hash_init(&hash);
     PITH_TRY(parts_each(&out, p, stop, err));
     *checksum = pith__hash_end(&hash);
@@ -267,7 +267,7 @@ pith_status pith__rdb_write(const pith__rdb *rdb, const pith_writer *writer, pit
                                 .bytes = parts.offset,
                                 .sections = parts.count };
     PITH_TRY(parts_checksum(&header.checksum, &parts, stop, err));
-    pith__out out = { writer, false };
+    pith__out out = { .writer = writer, .stop = stop };
     pith__out_begin(&out, parts.offset);
     pith__out_put(&out, &header, sizeof header);
     return parts_each(&out, &parts, stop, err);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/mix.h"
 /* Parents of parents that are followed, parents of a row, and lists of children of a sequence. */
 enum { SAMPLE_DEPTH = 6, SAMPLE_PARENTS = 8, SAMPLE_LISTS = 128 };
 #define SAMPLE_REFUSED UINT32_MAX
@@ -10,12 +11,7 @@ enum { SAMPLE_DEPTH = 6, SAMPLE_PARENTS = 8, SAMPLE_LISTS = 128 };
 const char *const pith__attend_names[PITH_ATTEND_KINDS] = { "column", "feature", "neighbour",
                                                             "full" };
 
-uint64_t pith__random_next(uint64_t *state) {
-    uint64_t z = (*state += 0x9E3779B97F4A7C15u);
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
-}
+uint64_t pith__random_next(uint64_t *state) { return pith__mix64(*state += 0x9E3779B97F4A7C15u); }
 
 uint64_t pith__random_state(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
     uint64_t state = a;

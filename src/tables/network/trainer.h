@@ -113,10 +113,11 @@ pith_status pith__trainer_evaluate(pith_relational_metrics *metrics, pith_relati
 pith_status pith__trainer_inputs(pith_relational *r, const uint32_t *rows, size_t count,
                                  void (*each)(void *user, const char *name,
                                               const pith_tensor *value),
-                                 void *user, pith_error *err);
+                                 void *user, pith__stop *stop, pith_error *err);
 /* See pith_relational_part. */
 pith_status pith__trainer_part(uint32_t *rows, double *labels, size_t *count,
-                               const pith_relational *r, int32_t split, pith_error *err);
+                               const pith_relational *r, int32_t split, pith__stop *stop,
+                               pith_error *err);
 /* See pith_relational_importance. */
 pith_status pith__trainer_importance(pith_relational *r, int32_t split, size_t most,
                                      const pith__work *work,
@@ -124,22 +125,22 @@ pith_status pith__trainer_importance(pith_relational *r, int32_t split, size_t m
                                                   double rise),
                                      void *user, pith_error *err);
 pith_status pith__trainer_find(uint32_t *row, const pith_relational *r, pith_str key,
-                               pith_error *err);
+                               pith__stop *stop, pith_error *err);
 pith_status pith__trainer_save(const pith_relational *r, const pith_writer *writer,
-                               pith_error *err);
+                               pith__stop *stop, pith_error *err);
 /* See pith_relational_keep. */
 pith_status pith__trainer_keep(const pith_relational *r, const pith_writer *writer,
-                               pith_error *err);
+                               pith__stop *stop, pith_error *err);
 /* rdbs: those that the model was made for, in the same order. */
 pith_status pith__trainer_load(pith_relational **model, const pith__rdb *const *rdbs, size_t count,
                                const void *bytes, size_t size, pith__stop *stop,
                                const pith_allocator *allocator, pith_error *err);
 /* Takes the parameters of a saved model of any database. */
 pith_status pith__trainer_start(pith_relational *r, const void *bytes, size_t size,
-                                pith_error *err);
+                                pith__stop *stop, pith_error *err);
 /* The configuration in a saved model; data is NULL if it has the defaults. It belongs to bytes. */
 pith_status pith__trainer_config_text(pith_str *config, const void *bytes, size_t size,
-                                      pith_error *err);
+                                      pith__stop *stop, pith_error *err);
 void pith__trainer_state(pith_relational_state *state, const pith_relational *r);
 
 /* Makes the workers ready; returns how many threads to use, or 0 if memory is out. */

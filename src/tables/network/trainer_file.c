@@ -29,8 +29,11 @@ typedef struct trainer_out {
 } trainer_out;
 
 static void trainer_put(trainer_out *o, const void *data, size_t size) {
-    pith__hash_add(&o->hash, data, size);
-    pith__out_put(&o->out, data, size);
+    for (size_t at = 0, n; at < size && !o->out.failed; at += n) {
+        n = size - at < PITH_WORK_BYTES ? size - at : PITH_WORK_BYTES;
+        pith__hash_add(&o->hash, (const char *)data + at, n);
+        pith__out_put(&o->out, (const char *)data + at, n);
+    }
 }
 
 /* A database's checksum, or that of the checksums of several. */
@@ -76,9 +79,9 @@ static pith_status trainer_header_make(trainer_header *h, const pith_relational 
 }
 
 pith_status pith__trainer_save(const pith_relational *r, const pith_writer *writer,
-                               pith_error *err) {
+                               pith__stop *stop, pith_error *err) {
     const size_t bytes = r->network.size * sizeof(float);
-    trainer_out o = { .out = { writer, false } };
+    trainer_out o = { .out = { .writer = writer, .stop = stop } };
     trainer_header h;
     PITH_TRY(pith__writer_check(writer, err));
     PITH_TRY(trainer_header_make(&h, r, err));
@@ -109,10 +112,7 @@ static pith_status trainer_hash(uint64_t *sum, const uint8_t *bytes, size_t size
                                 pith_error *err) {
     pith__hash hash;
     pith__hash_init(&hash);
-    for (size_t i = 0; i < size; i += PITH_WORK_BYTES) {
-        PITH_TRY(pith__stop_check(stop, err));
-        pith__hash_add(&hash, bytes + i, size - i < PITH_WORK_BYTES ? size - i : PITH_WORK_BYTES);
-    }
+    PITH_TRY(pith__hash_add_until(&hash, bytes, size, stop, err));
     *sum = pith__hash_end(&hash);
     return PITH_OK;
 }
@@ -147,27 +147,27 @@ static pith_status trainer_read(trainer_parts *p, const uint8_t *bytes, size_t s
 }
 
 pith_status pith__trainer_keep(const pith_relational *r, const pith_writer *writer,
-                               pith_error *err) {
+                               pith__stop *stop, pith_error *err) {
     trainer_header h;
     PITH_TRY(pith__writer_check(writer, err));
     PITH_TRY(trainer_header_make(&h, r, err));
-    return pith__rdb_keep(&r->target, h.database, writer, &r->allocator, err);
+    return pith__rdb_keep(&r->target, h.database, writer, stop, &r->allocator, err);
 }
 
 pith_status pith__trainer_config_text(pith_str *config, const void *bytes, size_t size,
-                                      pith_error *err) {
+                                      pith__stop *stop, pith_error *err) {
     trainer_parts p;
-    PITH_TRY(trainer_read(&p, bytes, size, NULL, err));
+    PITH_TRY(trainer_read(&p, bytes, size, stop, err));
     *config = p.config;
     return PITH_OK;
 }
 
 pith_status pith__trainer_start(pith_relational *r, const void *bytes, size_t size,
-                                pith_error *err) {
+                                pith__stop *stop, pith_error *err) {
     const pith__network_shape *own = &r->config.shape;
     pith__trainer_config base;
     trainer_parts p;
-    PITH_TRY(trainer_read(&p, bytes, size, NULL, err));
+    PITH_TRY(trainer_read(&p, bytes, size, stop, err));
     PITH_TRY(pith__trainer_configure(&base, p.config, &r->arena, err));
     if (p.h.size != r->network.size || base.shape.dim != own->dim ||
         base.shape.heads != own->heads || base.shape.ff != own->ff ||

@@ -15,6 +15,7 @@ typedef struct inputs {
     pith__arena *arena;
     void (*each)(void *user, const char *name, const pith_tensor *value);
     void *user;
+    pith__stop *stop;
     float *texts, *number, *boolean, *time;
     int64_t *name, *text, *state;
     uint32_t *used; /* strings that have a place in texts */
@@ -80,10 +81,12 @@ static bool inputs_masks(const inputs *in) {
     for (int k = 0; k < PITH_ATTEND_KINDS; k++) {
         const pith__key_list *list = &in->pack->lists[k];
         if (!(in->r->network.shape.attend & 1u << k)) continue;
-        memset(mask, 0, cells * cells);
-        for (size_t i = 0; i < cells; i++)
+        for (size_t i = 0; i < cells; i++) {
+            if (i % 64 == 0 && pith__stop_asked(in->stop)) return false;
+            memset(mask + i * cells, 0, cells);
             for (uint32_t j = list->begin[i]; j < list->begin[i + 1]; j++)
                 mask[i * cells + list->keys[j]] = 1;
+        }
         inputs_tell(in, pith__attend_names[k], mask, PITH_BOOL, 1, cells, cells);
     }
     return true;
@@ -128,24 +131,27 @@ static pith_status inputs_run(inputs *in, const uint32_t *rows, size_t count, pi
     sample.epoch = PITH_TRAINER_ANSWERS;
     if (!pith__pack_begin(&pack, in->arena, (uint32_t)count, &sample))
         return pith__fail_memory(err, 0);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        PITH_TRY(pith__stop_check(in->stop, err));
         pith__pack_add(&pack, in->r->rdb, in->r->task, rows[i], &sample);
+    }
     if (pack.cell_count > INPUT_CELLS)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the rows have %u cells, and %d are the most; ask for fewer rows",
                           pack.cell_count, INPUT_CELLS);
     in->pack = &pack;
-    return pith__pack_list(&pack, in->arena, in->r->network.shape.attend) && inputs_make(in)
-               ? PITH_OK
-               : pith__fail_memory(err, 0);
+    if (pith__pack_list(&pack, in->arena, in->r->network.shape.attend) && inputs_make(in))
+        return PITH_OK;
+    PITH_TRY(pith__stop_check(in->stop, err));
+    return pith__fail_memory(err, 0);
 }
 
 pith_status pith__trainer_inputs(pith_relational *r, const uint32_t *rows, size_t count,
                                  void (*each)(void *user, const char *name,
                                               const pith_tensor *value),
-                                 void *user, pith_error *err) {
+                                 void *user, pith__stop *stop, pith_error *err) {
     pith__arena arena;
-    inputs in = { .r = r, .arena = &arena, .each = each, .user = user };
+    inputs in = { .r = r, .arena = &arena, .each = each, .user = user, .stop = stop };
     if (!count || count > INPUT_ROWS)
         return pith__fail(err, PITH_ERR_ARGUMENT, "give 1 to %d rows, and not %zu", INPUT_ROWS,
                           count);

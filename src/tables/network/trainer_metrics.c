@@ -54,12 +54,13 @@ pith_status pith__trainer_predict(float *answers, pith_relational *r, const uint
 }
 
 /* Lists the rows of a table by their keys. */
-static pith_status find_keys(pith__map *keys, const pith__rdb_table *t, pith__arena *arena,
-                             pith_error *err) {
+static pith_status find_keys(pith__map *keys, const pith__rdb_table *t, pith__stop *stop,
+                             pith__arena *arena, pith_error *err) {
     pith__map all;
     uint32_t old;
     PITH_TRY(pith__map_init(&all, arena, t->rows));
     for (uint32_t i = t->rows; i-- > 0;) { /* of equal keys the first counts */
+        PITH_TRY_ROW(stop, i, err);
         const pith_str key = { t->key_bytes + t->key_begin[i],
                                (size_t)(t->key_begin[i + 1] - t->key_begin[i]) };
         if (!pith__map_put(&all, key, i, &old)) return pith__fail_memory(err, key.size);
@@ -69,7 +70,7 @@ static pith_status find_keys(pith__map *keys, const pith__rdb_table *t, pith__ar
 }
 
 pith_status pith__trainer_find(uint32_t *row, const pith_relational *r, pith_str key,
-                               pith_error *err) {
+                               pith__stop *stop, pith_error *err) {
     const pith__rdb_table *t = &r->rdb->tables[r->task->table];
     if (!t->key_begin) {
         double number;
@@ -79,8 +80,13 @@ pith_status pith__trainer_find(uint32_t *row, const pith_relational *r, pith_str
             return PITH_OK;
         }
     }
-    if (t->key_begin && !r->keys->slots)
-        PITH_TRY(find_keys(r->keys, t, &((pith_relational *)r)->arena, err));
+    if (t->key_begin && !r->keys->slots) {
+        pith__arena *arena = &((pith_relational *)r)->arena;
+        const pith__arena_mark mark = pith__arena_get_mark(arena);
+        const pith_status status = find_keys(r->keys, t, stop, arena, err);
+        if (status) pith__arena_rewind(arena, mark);
+        PITH_TRY(status);
+    }
     *row = t->key_begin ? pith__key_find(r->keys, key) : PITH_RDB_NONE;
     if (*row != PITH_RDB_NONE) return PITH_OK;
     return pith__fail(err, PITH_ERR_NOT_FOUND,
@@ -116,11 +122,13 @@ pith_status pith__trainer_evaluate(pith_relational_metrics *metrics, pith_relati
 }
 
 pith_status pith__trainer_part(uint32_t *rows, double *labels, size_t *count,
-                               const pith_relational *r, int32_t split, pith_error *err) {
+                               const pith_relational *r, int32_t split, pith__stop *stop,
+                               pith_error *err) {
     *count = 0;
     if (split < PITH_TRAIN || split > PITH_TEST)
         return pith__fail(err, PITH_ERR_ARGUMENT, "there is no part %d", split);
     for (uint32_t i = 0; i < r->rdb->tables[r->task->table].rows; i++) {
+        PITH_TRY_ROW(stop, i, err);
         if (pith__rdb_split(r->rdb, r->task, i) != split) continue;
         if (rows) {
             rows[*count] = i;

@@ -236,7 +236,9 @@ static pith__value *row_network(row_graph *g) {
     return row_answer(g, row_linear(g, n->head, true, h));
 }
 
-static pith_status row_write(row_graph *g, const pith_writer *writer, pith_error *err) {
+static pith_status row_write(row_graph *g, const pith_writer *writer, pith__stop *stop,
+                             pith_error *err) {
+    const pith__making making = { .stop = stop };
     static const pith__opset opset = { { "", 0 }, ROW_GRAPH_OPSET };
     PITH_TRY(pith__graph_create(&g->graph, g->arena, NULL, err));
     row_inputs(g);
@@ -254,22 +256,26 @@ static pith_status row_write(row_graph *g, const pith_writer *writer, pith_error
     g->graph->output_count = 1;
     g->graph->name = PITH_STR("rows");
     PITH_TRY(pith__graph_check(g->graph, err));
+    g->graph->making = &making;
     const pith__onnx_model file = { .graph = g->graph,
                                     .ir_version = ROW_GRAPH_IR,
                                     .producer = "pith",
                                     .producer_version = pith_version(),
                                     .opsets = &opset,
                                     .opset_count = 1 };
-    return pith__onnx_write_model(&file, &(pith__onnx_sinks){ .model = writer }, g->arena, err);
+    const pith_status status =
+        pith__onnx_write_model(&file, &(pith__onnx_sinks){ .model = writer }, g->arena, err);
+    g->graph->making = NULL;
+    return status;
 }
 
 pith_status pith__relational_onnx_write(const pith_relational *r, const pith_writer *writer,
-                                        pith_error *err) {
+                                        pith__stop *stop, pith_error *err) {
     pith__arena arena;
     row_graph g = { .r = r, .arena = &arena };
     PITH_TRY(pith__writer_check(writer, err));
     pith__arena_init(&arena, &r->allocator);
-    const pith_status status = row_write(&g, writer, err);
+    const pith_status status = row_write(&g, writer, stop, err);
     pith__arena_free(&arena);
     return status;
 }

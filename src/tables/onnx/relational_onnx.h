@@ -9,6 +9,6 @@
 #include "tables/network/trainer.h"
 
 pith_status pith__relational_onnx_write(const pith_relational *r, const pith_writer *writer,
-                                        pith_error *err);
+                                        pith__stop *stop, pith_error *err);
 
 #endif

@@ -6,6 +6,7 @@ static pith_status dec_bpe_run(const void *self, pith__decoding *d) {
     const pith_str *suffix = self;
     if (!suffix->size) return PITH_OK;
     for (size_t i = 0; i < d->count; i++) {
+        PITH_TRY(pith__decoding_look(d, i));
         pith_str with = i + 1 == d->count ? PITH_STR("") : PITH_STR(" ");
         if (!pith__decoding_replace(d, &d->tokens[i], *suffix, with)) return PITH_ERR_MEMORY;
     }

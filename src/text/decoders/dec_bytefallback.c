@@ -23,6 +23,7 @@ static pith_status dec_bytefallback_run(const void *self, pith__decoding *d) {
     size_t kept = 0;
     for (size_t i = 0; i < d->count;) {
         size_t end = i;
+        PITH_TRY(pith__decoding_look(d, kept));
         while (end < d->count && byte_of(d->tokens[end]) >= 0) end++;
         if (end == i) {
             d->tokens[kept++] = d->tokens[i++];

@@ -45,9 +45,13 @@ static pith_status dec_bytelevel_run(const void *self, pith__decoding *d) {
     for (size_t i = 0; i < d->count; i++) most += d->tokens[i].size;
     char *bytes = pith__arena_alloc(d->arena, most), *out = pith__arena_alloc(d->arena, 3 * most);
     if (!bytes || !out) return pith__fail_memory(d->err, 4 * most);
-    for (size_t i = 0; i < d->count; i++) size += pith__bytes_of_token(bytes + size, d->tokens[i]);
-    for (size_t i = 0; i < size;) {
+    for (size_t i = 0; i < d->count; i++) {
+        PITH_TRY(pith__decoding_look(d, i));
+        size += pith__bytes_of_token(bytes + size, d->tokens[i]);
+    }
+    for (size_t i = 0, characters = 0; i < size;) {
         bool valid;
+        PITH_TRY(pith__decoding_look(d, characters++));
         size_t n = character_size((const unsigned char *)bytes + i, size - i, &valid);
         memcpy(out + out_size, valid ? bytes + i : "\xEF\xBF\xBD", valid ? n : 3);
         out_size += valid ? n : 3;

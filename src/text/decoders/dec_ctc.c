@@ -14,6 +14,7 @@ static pith_status dec_ctc_run(const void *self, pith__decoding *d) {
     size_t kept = 0;
     pith_str last = { NULL, 0 };
     for (size_t i = 0; i < d->count; i++) {
+        PITH_TRY(pith__decoding_look(d, i));
         pith_str token = d->tokens[i];
         if (i && pith__str_eq(token, last)) continue;
         last = token;

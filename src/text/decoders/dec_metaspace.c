@@ -11,6 +11,7 @@ typedef struct metaspace {
 static pith_status dec_metaspace_run(const void *self, pith__decoding *d) {
     const metaspace *step = self;
     for (size_t i = 0; i < d->count; i++) {
+        PITH_TRY(pith__decoding_look(d, i));
         pith_str with = i || step->keep_first ? PITH_STR(" ") : PITH_STR("");
         if (!pith__decoding_replace(d, &d->tokens[i], step->mark, with)) return PITH_ERR_MEMORY;
     }

@@ -21,7 +21,8 @@ static pith_status replace_in(const replace *step, pith__decoding *d, pith_str *
     int found = 1;
     if (token->size >= PITH_TEXT_MAX)
         return pith__fail(d->err, PITH_ERR_ARGUMENT, "a token of %zu bytes", token->size);
-    while (found) {
+    for (size_t i = 0; found; i++) {
+        PITH_TRY(pith__decoding_look(d, i));
         found = pith__pattern_next(&matches, &begin, &end);
         if (found < 0) return d->err ? d->err->code : PITH_ERR_ARGUMENT;
         if (!found && !out) return PITH_OK;
@@ -43,7 +44,10 @@ static pith_status replace_in(const replace *step, pith__decoding *d, pith_str *
 }
 
 static pith_status dec_replace_run(const void *self, pith__decoding *d) {
-    for (size_t i = 0; i < d->count; i++) PITH_TRY(replace_in(self, d, &d->tokens[i]));
+    for (size_t i = 0; i < d->count; i++) {
+        PITH_TRY(pith__decoding_look(d, i));
+        PITH_TRY(replace_in(self, d, &d->tokens[i]));
+    }
     return PITH_OK;
 }
 

@@ -12,6 +12,7 @@ static pith_status dec_strip_run(const void *self, pith__decoding *d) {
     const strip *step = self;
     size_t size = step->character.size;
     for (size_t i = 0; i < d->count; i++) {
+        PITH_TRY(pith__decoding_look(d, i));
         pith_str *token = &d->tokens[i];
         for (int64_t n = 0; n < step->start; n++) {
             if (token->size < size || memcmp(token->data, step->character.data, size) != 0) break;

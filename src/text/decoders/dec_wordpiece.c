@@ -12,6 +12,7 @@ typedef struct wordpiece {
 static pith_status dec_wordpiece_run(const void *self, pith__decoding *d) {
     const wordpiece *step = self;
     for (size_t i = 0; i < d->count; i++) {
+        PITH_TRY(pith__decoding_look(d, i));
         pith_str *token = &d->tokens[i];
         if (i && token->size >= step->prefix.size &&
             memcmp(token->data, step->prefix.data, step->prefix.size) == 0) {

@@ -7,6 +7,7 @@
  * ends in the middle of a character. */
 #include "text/decoders/decode.h"
 
+#include "base/caller_options.h"
 #include "base/os/cpu.h"
 #include "text/added_tokens.h"
 #include "text/sources/key_report.h"
@@ -107,12 +108,14 @@ void *pith__decoder_parse(pith__json *j, pith__loader *loader, const void *usual
 
 static pith_status decode_decode(pith_str *text, const pith_tokenizer *tokenizer,
                                  const int32_t *ids, size_t count, bool skip_specials,
-                                 pith__arena *arena, pith_error *err) {
+                                 pith__stop *stop, pith__arena *arena, pith_error *err) {
     pith__decoding d = { .arena = arena,
+                         .stop = stop,
                          .err = err,
                          .tokens = pith__arena_array(arena, count, 2 * sizeof *d.tokens) };
     if (!d.tokens) return pith__fail_memory(err, count * 2 * sizeof *d.tokens);
     for (size_t i = 0; i < count; i++) {
+        PITH_TRY(pith__decoding_look(&d, i));
         const pith__added_token *added = pith__added_tokens_find(tokenizer->added_tokens, ids[i]);
         pith_str token = pith__tokenizer_token(tokenizer, ids[i]);
         if (!token.data)
@@ -126,6 +129,7 @@ static pith_status decode_decode(pith_str *text, const pith_tokenizer *tokenizer
         const char *name = tokenizer->decoders.steps[i].self;
         if (!desc) PITH_TRY(pith__piece_check("decoders", pith__str_of(name), err));
         if (!desc) return pith__fail(err, PITH_ERR_UNSUPPORTED, "unknown decoder '%s'", name);
+        PITH_TRY(pith__stop_check(stop, err));
         PITH_TRY(desc->run(tokenizer->decoders.steps[i].self, &d));
     }
     if (!tokenizer->decoders.count && d.count > 1) {
@@ -141,12 +145,15 @@ static pith_status decode_decode(pith_str *text, const pith_tokenizer *tokenizer
 
 pith_status pith__tokenizer_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer,
                                        const int32_t *ids, size_t count, int32_t skip_specials,
-                                       pith_error *err) {
+                                       const pith_call *call, pith_error *err) {
+    pith_call o = PITH_CALL_INIT;
+    pith__stop own;
     pith__arena arena;
     pith_str result;
+    PITH_TAKE_OPTIONS(o, call, err);
     pith__arena_init(&arena, tokenizer->allocator);
-    pith_status status =
-        decode_decode(&result, tokenizer, ids, count, skip_specials != 0, &arena, err);
+    pith_status status = decode_decode(&result, tokenizer, ids, count, skip_specials != 0,
+                                       pith__stop_begin(&own, &o), &arena, err);
     if (!status) {
         char *copy = pith__memory_alloc(tokenizer->allocator, result.size + 1, 16);
         if (copy) {
@@ -214,14 +221,15 @@ static pith_status decode_advance(pith_text_stream *s, pith_str *text, bool whol
     pith_str all;
     *text = PITH_STR("");
     pith__arena_reset(&s->arena);
-    PITH_TRY(decode_decode(&all, s->tokenizer, s->ids, s->count, s->skip_specials, &s->arena, err));
+    PITH_TRY(decode_decode(&all, s->tokenizer, s->ids, s->count, s->skip_specials, NULL, &s->arena,
+                           err));
     if (all.size <= s->prefix.size || (!whole && ends_open(all))) return PITH_OK;
     *text = (pith_str){ all.data + s->prefix.size, all.size - s->prefix.size };
     memmove(s->ids, s->ids + s->known, (s->count - s->known) * sizeof *s->ids);
     s->count -= s->known;
     s->known = s->count;
     pith__arena_reset(&s->prefix_arena);
-    return decode_decode(&s->prefix, s->tokenizer, s->ids, s->count, s->skip_specials,
+    return decode_decode(&s->prefix, s->tokenizer, s->ids, s->count, s->skip_specials, NULL,
                          &s->prefix_arena, err);
 }
 

@@ -11,8 +11,15 @@ typedef struct pith__decoding {
                          arena */
     size_t count;
     pith__arena *arena; /* of the encoding */
+    pith__stop *stop;   /* may be NULL */
     pith_error *err;
 } pith__decoding;
+
+/* PITH_OK, or the error of a call that must end: for step i of a loop over tokens. */
+static inline pith_status pith__decoding_look(const pith__decoding *decoding, size_t i) {
+    enum { DECODING_LOOK = 4096 };
+    return i % DECODING_LOOK ? PITH_OK : pith__stop_check(decoding->stop, decoding->err);
+}
 
 /* token with every occurrence of `what` (not empty) replaced; the token itself if there is none.
  * False: out of memory, noted in err. */

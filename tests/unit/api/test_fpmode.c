@@ -76,7 +76,7 @@ static uint64_t tokenize_all(const pith_tokenizer *t, int mode) {
         hash = hash_ids(hash, &tokens);
         char *text;
         size_t size;
-        assert_int_equal(pith_detokenize(&text, &size, t, tokens.ids, tokens.count, 1, &err),
+        assert_int_equal(pith_detokenize(&text, &size, t, tokens.ids, tokens.count, 1, NULL, &err),
                          PITH_OK);
         check_mode(mode);
         hash = pith__hash_of(text, size) ^ hash * 31;
@@ -141,7 +141,7 @@ static void test_model(void **state) {
         assert_int_equal(pith_model_open(&model, PITH_TEST_DATA "/hf/bert", &options, &err),
                          PITH_OK);
         described_size = 0;
-        assert_int_equal(pith_model_describe(model, PITH_DESCRIBE_JSON,
+        assert_int_equal(pith_model_describe(model, PITH_DESCRIBE_JSON, NULL,
                                              &(pith_writer){ keep_text, NULL, NULL }, &err),
                          PITH_OK);
         assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);

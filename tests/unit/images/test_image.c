@@ -96,7 +96,8 @@ static void check_process(cases *c, const char *line) {
     size_t count = (size_t)(3 * height * width);
     float *got = malloc(count * sizeof *got), *expected = malloc(count * sizeof *expected);
     memcpy(expected, c->next, count * sizeof *expected);
-    if (pith_image_process(got, processor, &image, &err)) fail_msg("%s: %s", line, err.message);
+    if (pith_image_process(got, processor, &image, NULL, &err))
+        fail_msg("%s: %s", line, err.message);
     for (size_t i = 0; i < count; i++)
         if (!(fabsf(got[i] - expected[i]) <= 1e-6f))
             fail_msg("%s: value %zu is %.9g, expected %.9g", line, i, (double)got[i],

@@ -303,7 +303,7 @@ static void test_modules(void **state) {
                         "not a module of libpith");
     expect_module_error(
         PITH_BINARY_DIR "/tests/odd_image_module.so", PITH_ERR_UNSUPPORTED,
-        "the module has interface 4, this library needs 3; install the module of libpith");
+        "the module has interface 5, this library needs 4; install the module of libpith");
     pith_image image;
     pith_error err = PITH_ERROR_INIT;
     /* needs no module */

@@ -53,11 +53,20 @@ static void make_texts(void) {
 static pith_status run_session(pith_session *s, float *rows, int run, bool bind) {
     static const char *const names[] = { "input_ids", "attention_mask", "token_type_ids" };
     int64_t data[3][SESSION_TOKENS];
-    pith_tensor in[3], out[4], to = { rows, sizeof session_rows[0], PITH_F32, -1, { 0 } };
+    pith_tensor in[3], out[4],
+        to = { .data = rows,
+               .bytes = sizeof session_rows[0],
+               .dtype = PITH_F32,
+               .rank = -1,
+               .dims = { 0 } };
     for (int k = 0; k < SESSION_TOKENS; k++)
         data[0][k] = 1000 + run * 31 + k, data[1][k] = 1, data[2][k] = 0;
     for (int i = 0; i < 3; i++)
-        in[i] = (pith_tensor){ data[i], sizeof data[i], PITH_I64, 2, { 1, SESSION_TOKENS } };
+        in[i] = (pith_tensor){ .data = data[i],
+                               .bytes = sizeof data[i],
+                               .dtype = PITH_I64,
+                               .rank = 2,
+                               .dims = { 1, SESSION_TOKENS } };
     const char *output = pith_model_output(model, 0)->name;
     pith_run_options o = PITH_RUN_OPTIONS_INIT;
     o.call.threads = 1 + run % 2;
@@ -134,7 +143,8 @@ static bool session_right(uint32_t *seed) {
     pith_session *s;
     float rows[SESSION_TOKENS * DIM];
     int run = (int)(next_random(seed) % SESSION_RUNS);
-    pith_status status = pith_session_pool_borrow(&s, pool, next_random(seed) % 2 ? -1 : 5, NULL);
+    pith_status status =
+        pith_session_pool_borrow(&s, pool, next_random(seed) % 2 ? -1 : 5, NULL, NULL);
     if (status == PITH_ERR_BUSY) return true;
     if (status) return false;
     status = run_session(s, rows, run, next_random(seed) % 2);

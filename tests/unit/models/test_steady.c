@@ -86,7 +86,9 @@ static void test_bound_session(void **state) {
     pith_error err = PITH_ERROR_INIT;
     static int64_t data[3][TOKENS];
     static float memory[TOKENS * DIM];
-    pith_tensor outputs[4], to = { memory, sizeof memory, PITH_F32, -1, { 0 } };
+    pith_tensor outputs[4], to = {
+        .data = memory, .bytes = sizeof memory, .dtype = PITH_F32, .rank = -1, .dims = { 0 }
+    };
     assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);
     size_t inputs = pith_model_input_count(model);
     assert_true(inputs <= 3 && pith_model_output_count(model) <= 4);
@@ -94,7 +96,11 @@ static void test_bound_session(void **state) {
         const pith_port *port = pith_model_input(model, i);
         for (int k = 0; k < TOKENS; k++)
             data[i][k] = strstr(port->name, "ids") && !strstr(port->name, "type") ? 101 + k : 1;
-        pith_tensor t = { data[i], sizeof data[i], port->dtype, 2, { 1, TOKENS } };
+        pith_tensor t = { .data = data[i],
+                          .bytes = sizeof data[i],
+                          .dtype = port->dtype,
+                          .rank = 2,
+                          .dims = { 1, TOKENS } };
         assert_int_equal(port->dtype, PITH_I64);
         if (strstr(port->name, "type")) memset(data[i], 0, sizeof data[i]);
         assert_int_equal(pith_session_bind_input(session, port->name, &t, &err), PITH_OK);

@@ -4,8 +4,16 @@
 #include "support/score_test.h"
 
 #include "pith/detect.h"
+#include "pith/export.h"
+#include "pith/image.h"
+#include "pith/quantize.h"
+#include "pith/session.h"
+#include "pith/session_pool.h"
+#include "pith/tokens.h"
+#include "pith/transform.h"
 
 #define DIR PITH_BINARY_DIR "/stop-calls"
+#define VALUE DIR "/value.pb"
 #define YUNET PITH_TEST_DATA "/yunet/yunet-s-640-other-sizes/model.onnx"
 
 enum { TEXTS = 4000, WIDTH = 32, SIDE = 640, PICTURES = 6, ROWS = 20000, ROW = 64 };
@@ -18,6 +26,10 @@ static pith_bm25 *bm25;
 static pith_search_index *found_index;
 static float *rows;
 static pith_image pictures[PICTURES];
+static pith_tokenizer *toy;
+static pith_source *network;
+static pith_session_pool *pool;
+static int32_t ids[TEXTS];
 
 /* ---- a caller who may want to stop, or to know how far it is ---- */
 
@@ -187,6 +199,187 @@ static pith_status calibrates(const pith_call *call, pith_error *err) {
     return status;
 }
 
+/* ---- what is written ---- */
+
+static int32_t count_bytes(void *user, const void *data, size_t size) {
+    (void)data;
+    *(size_t *)user += size;
+    return 0;
+}
+
+#define COUNTED(count) (&(const pith_writer){ count_bytes, NULL, &(count) })
+
+static pith_status saves(const pith_call *call, pith_error *err) {
+    size_t written = 0;
+    return pith_model_save(model, call, COUNTED(written), err);
+}
+
+static pith_status saves_routes(const pith_call *call, pith_error *err) {
+    const pith_model *const one[] = { model };
+    size_t written = 0;
+    return pith_model_save_routes(one, 1, call, COUNTED(written), err);
+}
+
+static pith_status describes(const pith_call *call, pith_error *err) {
+    size_t written = 0;
+    return pith_model_describe(model, PITH_DESCRIBE_NODES, call, COUNTED(written), err);
+}
+
+/* Nothing is written of a file that is not made to its end, but for what was ended while it was
+ * written. */
+static pith_status exports(const pith_call *call, pith_error *err) {
+    TAKE(pith_export_options, PITH_EXPORT_OPTIONS_INIT);
+    size_t written = 0;
+    return pith_source_export(network, &o, COUNTED(written), NULL, NULL, err);
+}
+
+static pith_status exports_half(const pith_call *call, pith_error *err) {
+    TAKE(pith_export_options, PITH_EXPORT_OPTIONS_INIT);
+    size_t written = 0;
+    o.dtype = PITH_F16;
+    o.pool = 1;
+    return pith_source_export(network, &o, COUNTED(written), NULL, NULL, err);
+}
+
+static pith_status optimizes(const pith_call *call, pith_error *err) {
+    TAKE(pith_optimize_options, PITH_OPTIMIZE_OPTIONS_INIT);
+    size_t written = 0;
+    return pith_source_optimize(network, &o, COUNTED(written), NULL, NULL, err);
+}
+
+static pith_status quantizes(const pith_call *call, pith_error *err) {
+    TAKE(pith_quantize_model_options, PITH_QUANTIZE_MODEL_OPTIONS_INIT);
+    size_t written = 0;
+    return pith_source_quantize(network, &o, COUNTED(written), NULL, NULL, err);
+}
+
+static pith_status quantizes_blocks(const pith_call *call, pith_error *err) {
+    TAKE(pith_quantize_model_options, PITH_QUANTIZE_MODEL_OPTIONS_INIT);
+    size_t written = 0;
+    o.scheme = PITH_QUANTIZE_BLOCKS4;
+    o.calibrate = PITH_CALIBRATE;
+    o.texts = texts;
+    o.text_count = 40;
+    return pith_source_quantize(network, &o, COUNTED(written), NULL, NULL, err);
+}
+
+static pith_status converts(const pith_call *call, pith_error *err) {
+    TAKE(pith_convert_options, PITH_CONVERT_OPTIONS_INIT);
+    pith_source_options how = PITH_SOURCE_OPTIONS_INIT;
+    pith_source *file = NULL;
+    size_t written = 0;
+    how.flags = PITH_SOURCE_FILE;
+    assert_int_equal(pith_source_open(&file, YUNET, &how, err), PITH_OK);
+    const pith_status status = pith_source_convert(file, &o, COUNTED(written), NULL, err);
+    pith_source_close(file);
+    return status;
+}
+
+static pith_tensor all_rows(void) {
+    return (pith_tensor){ .data = rows,
+                          .bytes = (size_t)ROWS * ROW * sizeof *rows,
+                          .dtype = PITH_F32,
+                          .rank = 2,
+                          .dims = { ROWS, ROW } };
+}
+
+static pith_status writes_value(const pith_call *call, pith_error *err) {
+    size_t written = 0;
+    const pith_tensor value = all_rows();
+    return pith_value_write(&value, "rows", PITH_F32, call, COUNTED(written), err);
+}
+
+static pith_status opens_value(const pith_call *call, pith_error *err) {
+    pith_value_file *file = NULL;
+    pith_tensor value;
+    const pith_status status = pith_value_open(&file, &value, NULL, VALUE, PITH_F32, call, err);
+    if (status)
+        assert_null(file);
+    else
+        assert_memory_equal(value.data, rows, (size_t)ROWS * ROW * sizeof *rows);
+    pith_value_close(file);
+    return status;
+}
+
+/* ---- the rest ---- */
+
+static pith_status detokenizes(const pith_call *call, pith_error *err) {
+    char *text = NULL;
+    size_t size;
+    const pith_status status = pith_detokenize(&text, &size, toy, ids, TEXTS, 0, call, err);
+    if (status) assert_null(text);
+    pith_text_free(toy, text);
+    return status;
+}
+
+static pith_status finds_ranges(const pith_call *call, pith_error *err) {
+    static float ranges[2 * ROW];
+    return pith_quantize_ranges(ranges, rows, ROWS, ROW, call, err);
+}
+
+static pith_status quantizes_vectors(const pith_call *call, pith_error *err) {
+    TAKE(pith_quantize_options, PITH_QUANTIZE_OPTIONS_INIT);
+    static int8_t made[ROWS * ROW];
+    o.type = PITH_VECTOR_INT8;
+    return pith_quantize_vectors(made, rows, ROWS, ROW, &o, err);
+}
+
+static pith_status borrows(const pith_call *call, pith_error *err) {
+    pith_session *session = NULL;
+    const pith_status status = pith_session_pool_borrow(&session, pool, 0, call, err);
+    if (status) assert_null(session);
+    pith_session_pool_return(pool, session);
+    return status;
+}
+
+/* The first run of a model of its own: what runs the tensors is made in it. */
+static pith_status runs(const pith_call *call, pith_error *err) {
+    enum { INPUTS = 4, LENGTH = 16 };
+    TAKE(pith_run_options, PITH_RUN_OPTIONS_INIT);
+    static int64_t ones[LENGTH];
+    const char *names[INPUTS];
+    pith_tensor inputs[INPUTS], outputs[INPUTS];
+    pith_error first = PITH_ERROR_INIT;
+    pith_model *m = NULL;
+    pith_session *session = NULL;
+    if (pith_model_open(&m, DIR, NULL, &first) || pith_session_create(&session, m, &first))
+        fail_msg("%s", first.message);
+    const size_t count = pith_model_input_count(m);
+    assert_in_range(count, 1, INPUTS);
+    assert_in_range(pith_model_output_count(m), 1, INPUTS);
+    for (int i = 0; i < LENGTH; i++) ones[i] = 1;
+    for (size_t i = 0; i < count; i++) {
+        names[i] = pith_model_input(m, i)->name;
+        inputs[i] = (pith_tensor){
+            .data = ones, .bytes = sizeof ones, .dtype = PITH_I64, .rank = 2, .dims = { 1, LENGTH }
+        };
+    }
+    const pith_status status = pith_session_run(session, outputs, names, inputs, count, &o, err);
+    if (status)
+        assert_int_equal(pith_session_run(session, outputs, names, inputs, count, NULL, &first),
+                         PITH_OK);
+    pith_session_destroy(session);
+    pith_model_close(m);
+    return status;
+}
+
+static pith_status resizes(const pith_call *call, pith_error *err) {
+    TAKE(pith_image_resize_options, PITH_IMAGE_RESIZE_OPTIONS_INIT);
+    pith_image made = { .pixels = NULL };
+    o.width = o.height = SIDE / 2;
+    const pith_status status = pith_image_resize(&made, &pictures[0], &o, err);
+    pith_image_free(&made);
+    return status;
+}
+
+static pith_status crops(const pith_call *call, pith_error *err) {
+    pith_image made = { .pixels = NULL };
+    const pith_status status =
+        pith_image_center_crop(&made, &pictures[0], 2 * SIDE, SIDE / 2, call, err);
+    pith_image_free(&made);
+    return status;
+}
+
 static const struct {
     const char *name, *what; /* what: progress that it tells; NULL: none */
     pith_status (*run)(const pith_call *call, pith_error *err);
@@ -207,6 +400,24 @@ static const struct {
     { "make an index", NULL, makes_index },
     { "search", NULL, searches },
     { "calibrate", "texts", calibrates },
+    { "save", "bytes", saves },
+    { "save routes", "bytes", saves_routes },
+    { "describe", NULL, describes },
+    { "export", "bytes", exports },
+    { "export in half precision", "bytes", exports_half },
+    { "optimise", "bytes", optimizes },
+    { "quantise", "bytes", quantizes },
+    { "quantise in blocks", "bytes", quantizes_blocks },
+    { "convert", NULL, converts },
+    { "write a value", NULL, writes_value },
+    { "open a value", NULL, opens_value },
+    { "detokenise", NULL, detokenizes },
+    { "find ranges", NULL, finds_ranges },
+    { "quantise vectors", NULL, quantizes_vectors },
+    { "borrow", NULL, borrows },
+    { "run", NULL, runs },
+    { "resize", NULL, resizes },
+    { "crop", NULL, crops },
 };
 
 /* ---- all of them, in all ways ---- */
@@ -277,6 +488,10 @@ static void test_afterwards(void **state) {
     }
 }
 
+static int32_t write_file(void *user, const void *data, size_t size) {
+    return fwrite(data, 1, size, user) != size;
+}
+
 static int make_all(void **state) {
     static const char *const some[] = { "a b c", "d", "a b c d a b c d", "ab ba" };
     pith_error err = PITH_ERROR_INIT;
@@ -302,11 +517,25 @@ static int make_all(void **state) {
         pictures[i].pixels = calloc((size_t)SIDE * SIDE, 3);
         assert_non_null(pictures[i].pixels);
     }
+    if (pith_tokenizer_open(&toy, DIR, NULL, &err) || pith_source_open(&network, DIR, NULL, &err) ||
+        pith_session_pool_create(&pool, model, NULL, &err))
+        fail_msg("%s", err.message);
+    for (int i = 0; i < TEXTS; i++) ids[i] = 4 + i % 4;
+    FILE *f = fopen(VALUE, "wb");
+    assert_non_null(f);
+    const pith_tensor value = all_rows();
+    if (pith_value_write(&value, NULL, PITH_F32, NULL, &(const pith_writer){ write_file, NULL, f },
+                         &err))
+        fail_msg("%s", err.message);
+    assert_int_equal(fclose(f), 0);
     return 0;
 }
 
 static int free_all(void **state) {
     (void)state;
+    pith_session_pool_destroy(pool);
+    pith_source_close(network);
+    pith_tokenizer_close(toy);
     for (int i = 0; i < PICTURES; i++) free(pictures[i].pixels);
     pith_search_index_destroy(found_index);
     free(rows);

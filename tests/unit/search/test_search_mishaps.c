@@ -29,17 +29,17 @@ static void wrong_indexes(void **state) {
     REFUSED("no metric", 2, 4, o.metric = -1);
     REFUSED("dtype 11", 2, 4, o.dtype = PITH_F64);
     REFUSED("bits", 2, 4, o.bits = 1);
-    REFUSED("no first pass", 2, 4, o.first_pass = 3);
-    REFUSED("first pass", 2, 4, o.first_pass = 1, o.dtype = PITH_I8);
+    REFUSED("no first_pass", 2, 4, o.first_pass = 3);
+    REFUSED("first_pass", 2, 4, o.first_pass = 1, o.dtype = PITH_I8);
     REFUSED("threads", 2, 4, o.call.threads = -1);
     REFUSED("offsets", 2, 4, o.metric = PITH_METRIC_MAXSIM);
     REFUSED("offsets", 2, 4, o.offsets = good, o.documents = 2);
-    REFUSED("first pass", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = good, o.documents = 2,
+    REFUSED("first_pass", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = good, o.documents = 2,
             o.first_pass = 1);
     REFUSED("less than the one before", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = falling,
             o.documents = 2);
     REFUSED("offsets[0]", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = late, o.documents = 2);
-    REFUSED("last offset is 1, but there are 2 rows", 2, 4, o.metric = PITH_METRIC_MAXSIM,
+    REFUSED("the last one, is 1, but there are 2 rows", 2, 4, o.metric = PITH_METRIC_MAXSIM,
             o.offsets = few, o.documents = 2);
     REFUSED("too many documents", 2, 4, o.metric = PITH_METRIC_MAXSIM, o.offsets = good,
             o.documents = SIZE_MAX);

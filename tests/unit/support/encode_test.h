@@ -141,9 +141,11 @@ static inline size_t encode_reference(float *to, int64_t *width, const pith_mode
     assert_true(ports <= 2 && pith_model_output_count(model) <= 4);
     for (size_t i = 0; i < count; i++) wide[i] = ids[i], mask[i] = i < count - hidden;
     for (size_t i = 0; i < 2; i++)
-        inputs[i] = (pith_tensor){
-            i ? mask : wide, count * sizeof *wide, PITH_I64, 2, { 1, (int64_t)count }
-        };
+        inputs[i] = (pith_tensor){ .data = i ? mask : wide,
+                                   .bytes = count * sizeof *wide,
+                                   .dtype = PITH_I64,
+                                   .rank = 2,
+                                   .dims = { 1, (int64_t)count } };
     assert_int_equal(pith_session_create(&session, model, &err), PITH_OK);
     if (pith_session_run(session, outputs, names, inputs, ports, NULL, &err))
         fail_msg("%s", err.message);

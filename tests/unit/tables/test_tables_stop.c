@@ -3,6 +3,7 @@
 #include "support/relational_test.h"
 
 #include "base/os/clock.h"
+#include "base/str.h"
 #include "tables/database/stoppable_sort.h"
 
 #define CONFIG "{\"steps\": 6, \"warmup\": 2, \"batch\": 10, \"cells\": 120, \"width\": 8}"
@@ -42,10 +43,10 @@ static void fixture_make(fixture *f) {
     if (test_make(SHOP, f->path, &err) || pith_database_open(&f->db, f->path, NULL, &err) ||
         pith_database_open(&f->later, f->path, NULL, &err) ||
         pith_relational_create(&f->model, f->db, "returned", CONFIG, 7, NULL, &err) ||
-        pith_relational_save(f->model, WRITER(bytes_take, &f->saved), &err) ||
-        pith_relational_keep(f->model, WRITER(bytes_take, &kept), &err) ||
+        pith_relational_save(f->model, NULL, WRITER(bytes_take, &f->saved), &err) ||
+        pith_relational_keep(f->model, NULL, WRITER(bytes_take, &kept), &err) ||
         pith_relational_answer_by(f->model, 1, NULL, &err) ||
-        pith_relational_save_baseline(f->model, WRITER(bytes_take, &f->baseline), &err) ||
+        pith_relational_save_baseline(f->model, NULL, WRITER(bytes_take, &f->baseline), &err) ||
         pith_relational_answer_by(f->model, -1, NULL, &err))
         fail_msg("%s", err.message);
     FILE *file = fopen(f->kept_path, "wb");
@@ -172,6 +173,87 @@ static pith_status call_load_baseline(fixture *f, const pith_call *call, pith_er
     return status;
 }
 
+/* ---- what is written ---- */
+
+static int32_t bytes_count(void *user, const void *data, size_t size) {
+    (void)data;
+    *(size_t *)user += size;
+    return 0;
+}
+
+static pith_status call_save(fixture *f, const pith_call *call, pith_error *err) {
+    test_bytes out = { NULL, 0 };
+    const pith_status status = pith_relational_save(f->model, call, WRITER(bytes_take, &out), err);
+    free(out.data);
+    return status;
+}
+
+static pith_status call_keep(fixture *f, const pith_call *call, pith_error *err) {
+    size_t written = 0;
+    return pith_relational_keep(f->model, call, WRITER(bytes_count, &written), err);
+}
+
+static pith_status call_save_baseline(fixture *f, const pith_call *call, pith_error *err) {
+    size_t written = 0;
+    pith_error first = PITH_ERROR_INIT;
+    if (pith_relational_load_baseline(f->model, f->baseline.data, f->baseline.size, NULL, &first))
+        fail_msg("%s", first.message);
+    const pith_status status =
+        pith_relational_save_baseline(f->model, call, WRITER(bytes_count, &written), err);
+    if (!status) assert_int_equal(written, f->baseline.size);
+    pith_relational_answer_by(f->model, -1, NULL, NULL);
+    return status;
+}
+
+static pith_status call_export(fixture *f, const pith_call *call, pith_error *err) {
+    size_t written = 0;
+    return pith_relational_export(f->model, call, WRITER(bytes_count, &written), err);
+}
+
+/* ---- looks at a model ---- */
+
+static void input_count(void *user, const char *name, const pith_tensor *value) {
+    (void)name, (void)value;
+    ++*(int *)user;
+}
+
+static pith_status call_inputs(fixture *f, const pith_call *call, pith_error *err) {
+    static const uint32_t rows[] = { 9000, 9001, 9002 };
+    int count = 0;
+    const pith_status status =
+        pith_relational_inputs(f->model, rows, 3, call, input_count, &count, err);
+    if (!status) assert_true(count > 0);
+    return status;
+}
+
+static pith_status call_part(fixture *f, const pith_call *call, pith_error *err) {
+    size_t count = 0;
+    const pith_status status =
+        pith_relational_part(NULL, NULL, &count, f->model, PITH_SPLIT_OF_TEST, call, err);
+    if (!status) assert_true(count > 0);
+    return status;
+}
+
+static pith_status call_find_row(fixture *f, const pith_call *call, pith_error *err) {
+    uint32_t row = 0;
+    const pith_status status =
+        pith_relational_find_row(&row, f->model, pith__str_of("77"), call, err);
+    if (!status) assert_int_equal(row, 77);
+    return status;
+}
+
+static pith_status call_start_from(fixture *f, const pith_call *call, pith_error *err) {
+    return pith_relational_start_from(f->model, f->saved.data, f->saved.size, call, err);
+}
+
+static pith_status call_config(fixture *f, const pith_call *call, pith_error *err) {
+    pith_str config = { NULL, 0 };
+    const pith_status status =
+        pith_relational_config(&config, f->saved.data, f->saved.size, call, err);
+    if (!status) assert_true(pith__str_is(config, CONFIG));
+    return status;
+}
+
 static const struct {
     const char *name;
     pith_status (*run)(fixture *f, const pith_call *call, pith_error *err);
@@ -190,6 +272,15 @@ static const struct {
     { "measure", call_measure, false },
     { "answer by", call_answer_by, true },
     { "load baseline", call_load_baseline, true },
+    { "save", call_save, true },
+    { "keep", call_keep, true },
+    { "save baseline", call_save_baseline, true },
+    { "export", call_export, true },
+    { "inputs", call_inputs, true },
+    { "part", call_part, true },
+    { "find row", call_find_row, true },
+    { "start from", call_start_from, true },
+    { "config", call_config, true },
     { "follow", call_follow, false },
 };
 enum { CALLS = sizeof calls / sizeof *calls };
@@ -287,7 +378,7 @@ static void training_goes_on(void **state) {
     if (pith_relational_create(&whole, db, "returned", CONFIG, 7, NULL, &err) ||
         pith_relational_create(&pieces, db, "returned", CONFIG, 7, NULL, &err) ||
         pith_relational_train(&loss, whole, 6, CALL(1), &err) ||
-        pith_relational_save(whole, WRITER(bytes_take, &want), &err))
+        pith_relational_save(whole, NULL, WRITER(bytes_take, &want), &err))
         fail_msg("%s", err.message);
     for (int times = 1; at.step < 6; times++) {
         countdown count = { times, 0 };
@@ -300,7 +391,7 @@ static void training_goes_on(void **state) {
         pith_relational_get_state(&at, pieces);
     }
     assert_true(stopped > 0);
-    assert_int_equal(pith_relational_save(pieces, WRITER(bytes_take, &got), &err), PITH_OK);
+    assert_int_equal(pith_relational_save(pieces, NULL, WRITER(bytes_take, &got), &err), PITH_OK);
     bytes_same(&want, &got);
     free(want.data);
     free(got.data);
@@ -413,19 +504,19 @@ static void writers_fail(void **state) {
         pith_database_draft(SHOP, NULL, full, &err),
         pith_database_make(SHOP, NULL, full, &err),
         pith_database_describe(f.db, NULL, full, &err),
-        pith_relational_save(f.model, full, &err),
-        pith_relational_keep(f.model, full, &err),
-        pith_relational_save_baseline(f.model, full, &err),
-        pith_relational_export(f.model, full, &err),
+        pith_relational_save(f.model, NULL, full, &err),
+        pith_relational_keep(f.model, NULL, full, &err),
+        pith_relational_save_baseline(f.model, NULL, full, &err),
+        pith_relational_export(f.model, NULL, full, &err),
     };
     const pith_status missing[] = {
         pith_database_draft(SHOP, NULL, &none, &err),
         pith_database_make(SHOP, NULL, NULL, &err),
         pith_database_describe(f.db, NULL, NULL, &err),
-        pith_relational_save(f.model, NULL, &err),
-        pith_relational_keep(f.model, &none, &err),
-        pith_relational_save_baseline(f.model, NULL, &err),
-        pith_relational_export(f.model, &none, &err),
+        pith_relational_save(f.model, NULL, NULL, &err),
+        pith_relational_keep(f.model, NULL, &none, &err),
+        pith_relational_save_baseline(f.model, NULL, NULL, &err),
+        pith_relational_export(f.model, NULL, &none, &err),
     };
     enum { WRITERS = sizeof failed / sizeof *failed };
     for (size_t i = 0; i < WRITERS; i++) {

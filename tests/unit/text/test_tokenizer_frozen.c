@@ -40,8 +40,8 @@ static void compare_tokens(const char *name, const pith_tokenizer *a, const pith
                 fail_msg("%s: text %zu: token %zu", name, i, k);
         char *s = NULL, *t = NULL;
         size_t s_size = 0, t_size = 0;
-        status = pith_detokenize(&s, &s_size, a, x.ids, x.count, 0, &err);
-        assert_int_equal(pith_detokenize(&t, &t_size, b, x.ids, x.count, 0, &err), status);
+        status = pith_detokenize(&s, &s_size, a, x.ids, x.count, 0, NULL, &err);
+        assert_int_equal(pith_detokenize(&t, &t_size, b, x.ids, x.count, 0, NULL, &err), status);
         assert_true(s_size == t_size && (!s_size || memcmp(s, t, s_size) == 0));
         pith_text_free(a, s);
         pith_text_free(b, t);
@@ -123,7 +123,7 @@ static pith_status use(const char *bytes, size_t size, pith_error *err) {
     pith_status status = pith__tokenizer_open_frozen(&t, copy, size, NULL, &arena, err);
     for (size_t i = 0; !status && i < TEXTS; i++) {
         if (pith_tokenize(&tokens, t, pith__str_of(texts[i]), NULL, NULL, err)) continue;
-        if (!pith_detokenize(&text, &text_size, t, tokens.ids, tokens.count, 0, err))
+        if (!pith_detokenize(&text, &text_size, t, tokens.ids, tokens.count, 0, NULL, err))
             pith_text_free(t, text);
     }
     pith_tokens_free(&tokens);

@@ -106,7 +106,8 @@ static pith_status try_tokenizer(const pith_tokenizer *t, uint64_t *sum, pith_er
         o.raw = i & 1;
         status = pith_tokenize(&tokens, t, pith__str_of(texts[i]), i & 2 ? &second : NULL, &o, err);
         if (!sum) continue;
-        if (!status) status = pith_detokenize(&text, &size, t, tokens.ids, tokens.count, 0, err);
+        if (!status)
+            status = pith_detokenize(&text, &size, t, tokens.ids, tokens.count, 0, NULL, err);
         for (size_t k = 0; !status && k < tokens.count; k++)
             *sum = *sum * 31 + (uint32_t)tokens.ids[k];
         for (size_t k = 0; !status && k < size; k++) *sum = *sum * 31 + (uint8_t)text[k];
@@ -778,7 +779,7 @@ static void check_decoded(const char *regex, const char *content, const char *to
     pith__arena_init(&arena, &pith__allocator_default);
     if (pith__tokenizer_load_bytes(&t, pith__str_of(json), NULL, &arena, &err))
         fail_msg("%s", err.message);
-    if (pith_detokenize(&text, &size, t, (const int32_t[]){ 0 }, 1, 0, &err))
+    if (pith_detokenize(&text, &size, t, (const int32_t[]){ 0 }, 1, 0, NULL, &err))
         fail_msg("%s", err.message);
     assert_string_equal(text, wanted);
     pith_text_free(t, text);

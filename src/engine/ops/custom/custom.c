@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/caller_options.h"
+#include "base/checked.h"
 #include "base/dtype.h"
 #include "base/str.h"
 #include "base/text_out.h"
@@ -55,7 +57,7 @@ static pith_status public_types_make(public_types *t, const pith__node *node,
 static pith_status custom_settle(pith_status status, const pith_error *why, const char *function,
                                  pith_error *err) {
     if (!status) return PITH_OK;
-    if (status < PITH_OK || status > PITH_ERR_BUSY)
+    if (status < PITH_OK || status > PITH_ERR_DEADLINE)
         return pith__fail(err, PITH_ERR_RUN,
                           "the operator's %s returned %d, which is no pith_status", function,
                           (int)status);
@@ -367,12 +369,16 @@ static const pith__op *builtin_find(pith_str domain, pith_str name) {
     return NULL;
 }
 
+static pith_status custom_check_name(pith_str domain, pith_str name, pith_error *err) {
+    if (!builtin_find(domain, name)) return PITH_OK;
+    return pith__fail(err, PITH_ERR_ARGUMENT, "Pith has an operator of this name");
+}
+
 /* The list's first entry changes only by entries in front of it, so a lost race means to look
  * again. */
 static pith_status custom_link(pith__custom_op *op, pith_error *err) {
     const pith_str domain = pith__str_of(op->op.domain), name = pith__str_of(op->op.name);
-    if (builtin_find(domain, name))
-        return pith__fail(err, PITH_ERR_ARGUMENT, "Pith has an operator of this name");
+    PITH_TRY(custom_check_name(domain, name, err));
     pith__custom_op *first = pith__custom_first();
     do {
         for (const pith__custom_op *at = first; at; at = at->next)
@@ -385,33 +391,92 @@ static pith_status custom_link(pith__custom_op *op, pith_error *err) {
 }
 
 /* Fields of another version of the header may lie elsewhere, so nothing else is read before. */
-static pith_status custom_check_version(const pith_operator *given, pith_error *err) {
-    if (!given) return pith__fail(err, PITH_ERR_ARGUMENT, "pith_register_op: the operator is NULL");
+static pith_status custom_check_version(const pith_operator *given, const char *function,
+                                        pith_error *err) {
+    if (!given) return pith__fail(err, PITH_ERR_ARGUMENT, "%s: the operator is NULL", function);
     if (given->abi != PITH_OP_ABI || given->size != sizeof *given)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "pith_register_op: the operator was compiled for version %u of pith/op.h "
+                          "%s: the operator was compiled for version %u of pith/op.h "
                           "with %u bytes, and this "
                           "library has version %u with %u; begin it with PITH_OPERATOR_BEGIN, and "
                           "compile it with the header "
                           "of this library",
-                          (unsigned)given->abi, (unsigned)given->size, (unsigned)PITH_OP_ABI,
-                          (unsigned)sizeof *given);
+                          function, (unsigned)given->abi, (unsigned)given->size,
+                          (unsigned)PITH_OP_ABI, (unsigned)sizeof *given);
     if (!given->name || !given->name[0])
-        return pith__fail(err, PITH_ERR_ARGUMENT, "pith_register_op: the operator has no name");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%s: the operator has no name", function);
     return PITH_OK;
 }
 
+/* What is wrong with an operator, behind its name. */
+static pith_status custom_fail(const pith_operator *given, pith_status status, pith_error *err) {
+    return pith__fail_at(err, status, "operator %s%s%s: ", given->domain ? given->domain : "",
+                         given->domain && given->domain[0] ? "::" : "", given->name);
+}
+
 pith_status pith__custom_register(const pith_operator *given, pith_error *err) {
-    PITH_TRY(custom_check_version(given, err));
+    PITH_TRY(custom_check_version(given, "pith_register_op", err));
     pith__custom_op *op = pith__memory_alloc(&pith__allocator_default, sizeof *op, 64);
     if (!op) return pith__fail_memory(err, sizeof *op);
     pith_status status = custom_fill(op, given, err);
     if (!status) status = custom_link(op, err);
     if (!status) return PITH_OK;
     pith__memory_free(&pith__allocator_default, op);
-    return pith__fail_at(err, status, "operator %s%s%s: ", given->domain ? given->domain : "",
-                         given->domain && given->domain[0] ? "::" : "", given->name);
+    return custom_fail(given, status, err);
 }
+
+/* ---- sets ---- */
+
+static void custom_set_drop(pith_operator_set *set) {
+    const pith_allocator allocator = set->allocator;
+    pith__memory_free(&allocator, set);
+}
+
+/* The set counts only those that are in it, so that the name of a new one is compared with them. */
+static pith_status custom_set_add(pith_operator_set *set, const pith_operator *given,
+                                  pith_error *err) {
+    pith__custom_op *op = &set->ops[set->count];
+    PITH_TRY(custom_fill(op, given, err));
+    const pith_str domain = pith__str_of(op->op.domain), name = pith__str_of(op->op.name);
+    PITH_TRY(custom_check_name(domain, name, err));
+    for (size_t i = 0; i < set->count; i++)
+        if (pith__str_is(domain, set->ops[i].op.domain) && pith__str_is(name, set->ops[i].op.name))
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "the list has an operator of this name twice");
+    set->count++;
+    return PITH_OK;
+}
+
+pith_status pith__custom_set_create(pith_operator_set **set, const pith_operator *const *list,
+                                    size_t count, const pith_call *call, pith_error *err) {
+    pith_call mine = PITH_CALL_INIT;
+    size_t bytes;
+    PITH_TAKE_OPTIONS(mine, call, err);
+    if (count && !list)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "pith_operator_set_create: the list is NULL");
+    if (pith__mul_overflows(count, sizeof(pith__custom_op), &bytes) ||
+        pith__add_overflows(bytes, sizeof(pith_operator_set), &bytes))
+        return pith__fail_memory(err, SIZE_MAX);
+    const pith_allocator *allocator = mine.allocator ? mine.allocator : &pith__allocator_default;
+    pith_operator_set *s = pith__memory_alloc(allocator, bytes, 64);
+    if (!s) return pith__fail_memory(err, bytes);
+    *s = (pith_operator_set){ .allocator = *allocator, .drop = custom_set_drop };
+    atomic_init(&s->references, 1);
+    pith_status status = PITH_OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        status = custom_check_version(list[i], "pith_operator_set_create", err);
+        if (status) break;
+        status = custom_set_add(s, list[i], err);
+        if (status) custom_fail(list[i], status, err);
+    }
+    if (status)
+        custom_set_drop(s);
+    else
+        *set = s;
+    return status;
+}
+
+/* ---- the list of the build ---- */
 
 static const pith__custom_op *custom_of_given(const pith_operator *given) {
     const pith__custom_op *at = pith__custom_first();

@@ -96,7 +96,7 @@ static pith_status causal_run(pith__run *r) {
     PITH_TRY(pith__state_check(r, 2, channels));
     PITH_TRY(pith__state_check(r, 3, batch * channels * s.before));
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     const double *bias = pith__state_input(&w, r, 2), *old = pith__state_input(&w, r, 3);
     double *present = pith__state_output(&w, r, 1);
     for (int64_t i = 0; i < batch * channels; i++) {
@@ -114,8 +114,7 @@ static pith_status causal_run(pith__run *r) {
         if (w.out[0]) causal_output(&s, &row, w.out[0] + at);
         if (present) causal_state(&s, &row, length, present + state);
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 enum { V_X, V_WEIGHT, V_ENDS, V_BIAS, V_STATE, V_COUNTS };
@@ -159,7 +158,7 @@ static pith_status causal_varlen_run(pith__run *r) {
     PITH_TRY(pith__state_check(r, V_STATE, batch * channels * s.before));
     PITH_TRY(pith__state_check(r, V_COUNTS, batch));
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     const double *ends = w.in[V_ENDS], *bias = pith__state_input(&w, r, V_BIAS),
                  *counts = pith__state_input(&w, r, V_COUNTS);
     double *final = pith__state_output(&w, r, 1), *update = pith__state_output(&w, r, 2);
@@ -180,8 +179,7 @@ static pith_status causal_varlen_run(pith__run *r) {
         for (int64_t t = 0; t < captured; t++)
             update[(b * capacity + t) * channels + c] = row.x[t * channels];
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 #define STATEFUL(symbol, name_, min, max, outputs, types_, infer_, scratch_, run_, note_, attrs_)  \

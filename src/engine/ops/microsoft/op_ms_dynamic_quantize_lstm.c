@@ -439,6 +439,7 @@ static void lstm_run_direction(void *context, size_t direction, int worker) {
         lstm_multiply(&j, &j.input, &j.way->input, W, W_ZERO, r->in[X]->data, j.rounds * j.batch,
                       j.inputs);
     for (int64_t round = 0; round < j.rounds; round++) {
+        if (pith__stop_asked(r->exec->stop)) return;
         lstm_multiply(&j, &j.state, &j.way->hidden, R, R_ZERO, j.h, j.batch, j.hidden);
         lstm_round(&j, round, y);
         lstm_finish(&j, round + 1);
@@ -449,7 +450,7 @@ static pith_status lstm_run(pith__run *r) {
     const lstm *s = r->state;
     for (int64_t d = 0; d < s->directions; d++) PITH_TRY(lstm_check(r, d));
     for (int i = 0; i < r->out_count; i++)
-        if (r->out[i] && r->out[i]->bytes) memset(r->out[i]->data, 0, r->out[i]->bytes);
+        if (r->out[i]) PITH_TRY(pith__run_bytes(r, r->out[i]->data, NULL, r->out[i]->bytes));
     pith__run_parallel(r, lstm_run_direction, r, (size_t)s->directions);
     return PITH_OK;
 }

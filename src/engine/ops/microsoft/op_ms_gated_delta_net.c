@@ -256,7 +256,7 @@ static pith_status delta_run(pith__run *r) {
     delta_job j = { .r = r };
     PITH_TRY(delta_sizes(&j.s, r));
     const delta *s = &j.s;
-    pith__wide_open(&j.w, r);
+    PITH_TRY(pith__wide_open(&j.w, r));
     const double *ends = pith__state_input(&j.w, r, ENDS),
                  *counts = pith__state_input(&j.w, r, COUNTS);
     const double *active = pith__state_input(&j.w, r, ACTIVE),
@@ -276,8 +276,7 @@ static pith_status delta_run(pith__run *r) {
     }
     if (pith__state_output(&j.w, r, 1))
         memcpy(j.w.out[1], j.states, (size_t)states * sizeof(double));
-    pith__wide_close(&j.w, r);
-    return PITH_OK;
+    return pith__wide_close(&j.w, r);
 }
 
 const pith__op pith__op_GatedDeltaNet_ms = {

@@ -134,9 +134,11 @@ static pith_status gather_packed_run(pith__run *r) {
     int64_t rows = data->dims[0], columns = pith__node_int(r->node, "K", 0),
             blocks = columns / f->numbers;
     float numbers[256];
+    int64_t spent = 0;
     for (int64_t i = 0; i < pith__tensor_count(indices); i++) {
         int64_t row = indices->dtype == PITH_I32 ? ((const int32_t *)indices->data)[i]
                                                  : ((const int64_t *)indices->data)[i];
+        PITH_TRY(pith__run_spend(r, &spent, 32 + columns));
         if (row < 0 || row >= rows) row = 0;
         if (rows < 1) return pith__op_fail(r, "the table is empty");
         for (int64_t b = 0; b < blocks; b++) {

@@ -298,8 +298,10 @@ static pith_status group_query_fill(const job *j, float *all, int64_t keys,
     job plain = *j;
     plain.half = turned ? j->half : 0;
     plain.epsilon = group_query_norm_epsilon(j->r->node, "k_norm_epsilon");
-    memset(all, 0, (size_t)(j->batch * heads * keys * size) * sizeof *all);
+    PITH_TRY(
+        pith__run_bytes(j->r, all, NULL, (size_t)(j->batch * heads * keys * size) * sizeof *all));
     for (int64_t i = 0; i < j->batch * heads; i++) {
+        PITH_TRY(pith__run_look(j->r));
         int64_t b = i / heads, h = i % heads, kept = j->at[b] < old ? j->at[b] : old;
         float *own = all + i * keys * size;
         if (kept)
@@ -314,27 +316,31 @@ static pith_status group_query_fill(const job *j, float *all, int64_t keys,
 }
 
 /* What a quantised cache will hold is what attention sees. */
-static void group_query_round_rows(const job *j, float *all, int64_t keys,
-                                   const pith__kv_cache *cache) {
-    if (cache->bits) {
-        for (int64_t i = 0; i < j->batch * j->f.kv_heads; i++)
-            pith__kv_put(cache, NULL, all + i * keys * j->f.size, i % j->f.kv_heads, keys);
+static pith_status group_query_round_rows(const job *j, float *all, int64_t keys,
+                                          const pith__kv_cache *cache) {
+    if (!cache->bits) return PITH_OK;
+    for (int64_t i = 0; i < j->batch * j->f.kv_heads; i++) {
+        PITH_TRY(pith__run_look(j->r));
+        pith__kv_put(cache, NULL, all + i * keys * j->f.size, i % j->f.kv_heads, keys);
     }
+    return PITH_OK;
 }
 
 /* The rows that the next call needs, into the output. */
-static void group_query_keep(const job *j, float *all, int64_t keys, const pith__kv_cache *cache,
-                             pith_tensor *present) {
+static pith_status group_query_keep(const job *j, float *all, int64_t keys,
+                                    const pith__kv_cache *cache, pith_tensor *present) {
     int64_t heads = j->f.kv_heads, room = present->dims[2], bytes = pith__kv_row_bytes(cache);
     int64_t window = pith__node_int(j->r->node, "local_window_size", -1);
-    memset(present->data, 0, present->bytes);
+    PITH_TRY(pith__run_bytes(j->r, present->data, NULL, present->bytes));
     for (int64_t i = 0; i < j->batch * heads; i++) {
+        PITH_TRY(pith__run_look(j->r));
         int64_t b = i / heads, used = j->window ? j->lengths[b] : j->at[b] + j->rows;
         int64_t kept =
             j->window ? group_query_resident(used + j->first[b] - j->at[b], room, window) : used;
         pith__kv_put(cache, (char *)present->data + i * room * bytes,
                      all + (i * keys + used - kept) * j->f.size, i % heads, kept);
     }
+    return PITH_OK;
 }
 
 /* The bias by absolute positions as one by rows of keys, [batch, heads or 1, rows, keys]. */
@@ -460,8 +466,8 @@ static pith_status group_query_join(const job *j, int i, int64_t keys, float **a
     *rest += in_place ? 0 : group_query_round16(j->batch * width * keys);
     PITH_TRY(group_query_fill(j, *all, keys, &cache, past, x, stride,
                               i ? NULL : group_query_floats(r, K_NORM), i == 0));
-    group_query_round_rows(j, *all, keys, &cache);
-    if (present && !in_place) group_query_keep(j, *all, keys, &cache, present);
+    PITH_TRY(group_query_round_rows(j, *all, keys, &cache));
+    if (present && !in_place) PITH_TRY(group_query_keep(j, *all, keys, &cache, present));
     return PITH_OK;
 }
 

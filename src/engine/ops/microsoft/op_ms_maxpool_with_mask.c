@@ -65,7 +65,9 @@ static pith_status masked_run(pith__run *r) {
     if (masked < 1 || pith__tensor_count(mask) % plane)
         return pith__op_fail(r, "the mask does not fit X");
     float *y = r->out[0]->data;
+    int64_t spent = 0;
     for (int64_t i = 0; i < planes * pixels; i++) {
+        PITH_TRY(pith__run_spend(r, &spent, 64 + 4 * pith__window_count(w.kernel, 3)));
         int64_t at = i % pixels, c = i / pixels;
         int64_t out[3] = { at / (w.out[1] * w.out[2]), at / w.out[2] % w.out[1], at % w.out[2] },
                 start[3];

@@ -386,7 +386,10 @@ static pith_status experts_run(pith__run *r) {
     memset(y, 0, (size_t)n * sizeof *y);
     for (int64_t t = 0; t < j.z.tokens; t++)
         experts_route(r, j.s, j.z.count, t, picks + t * j.s->k);
-    for (int64_t e = 0; e < j.z.count; e++) experts_run_one(&j, e, picks, y);
+    for (int64_t e = 0; e < j.z.count; e++) {
+        PITH_TRY(pith__run_look(r));
+        experts_run_one(&j, e, picks, y);
+    }
     pith__convert(r->out[0]->data, r->out[0]->dtype, 0, y, PITH_F32, 0, n, true);
     return PITH_OK;
 }

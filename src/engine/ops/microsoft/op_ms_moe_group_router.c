@@ -107,12 +107,14 @@ static pith_status router_run(pith__run *r) {
     if (pith__tensor_count(r->in[BIAS]) != count)
         return pith__op_fail(r, "the bias does not fit the experts");
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     double *scores = w.rest, *sums = scores + count;
     bool *groups = (bool *)(sums + count), *taken = groups + count;
     double *with_bias = r->out_count > 1 ? w.out[1] : NULL,
            *without = r->out_count > 2 ? w.out[2] : NULL;
+    int64_t spent = 0;
     for (int64_t t = 0; t < tokens; t++) {
+        PITH_TRY(pith__run_spend(r, &spent, 64 * count));
         double *x = w.in[LOGITS] + t * count;
         for (int64_t i = 0; i < count; i++) {
             x[i] = 1 / (1 + exp(-x[i]));
@@ -125,8 +127,7 @@ static pith_status router_run(pith__run *r) {
         for (int64_t i = 0; i < count; i++)
             w.out[0][t * count + i] = taken[i] ? log(fmax(x[i], 1e-20)) : s.sentinel;
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_MoEGroupRouter_ms = { .domain = "com.microsoft",

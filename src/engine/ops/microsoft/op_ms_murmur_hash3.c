@@ -15,6 +15,7 @@ static pith_status murmur_run(pith__run *r) {
     uint32_t seed = (uint32_t)pith__node_int(r->node, "seed", 0), *y = r->out[0]->data;
     size_t size = pith__element_size(x->dtype);
     for (int64_t i = 0; i < pith__tensor_count(x); i++) {
+        PITH_TRY(pith__run_step(r, i * 4));
         const pith_str *s = (const pith_str *)x->data + i;
         y[i] = x->dtype == PITH_STRING
                    ? pith__murmur3_32(s->data, s->size, seed)

@@ -207,17 +207,20 @@ static const pith_tensor *ngram_input(const pith__run *r, int i) {
 
 /* The outputs of one sequence. Captured states are those after each of the first steps; the rest of
  * their room is pad_id. */
-static void ngram_sequence(const ngram_job *j, const ngram_row *row) {
+static pith_status ngram_sequence(const ngram_job *j, const ngram_row *row) {
     const pith__run *r = j->r;
-    int64_t all = (j->s.most - 1) * j->s.heads, before = j->s.most - 1;
+    int64_t spent = 0, all = (j->s.most - 1) * j->s.heads, before = j->s.most - 1;
     if (r->out[0]) {
-        for (int64_t i = 0; i < row->length; i++) ngram_hash(j, row, i, (row->first + i) * all);
+        for (int64_t i = 0; i < row->length; i++) {
+            PITH_TRY(pith__run_spend(r, &spent, 64 * all));
+            ngram_hash(j, row, i, (row->first + i) * all);
+        }
     }
     if (r->out_count > 1 && r->out[1])
         ngram_state(j, row, row->length, r->out[1], row->b * before, false);
     if (r->out_count > 2 && r->out[2])
         ngram_state(j, row, row->length, r->out[2], row->b * before, true);
-    if (r->out_count < 4 || !r->out[3]) return;
+    if (r->out_count < 4 || !r->out[3]) return PITH_OK;
     int64_t wanted = j->s.capacity ? ngram_get(r->in[j->s.in->counts], row->b) : 0;
     for (int64_t i = 0; i < j->s.capacity; i++) {
         int64_t to = (row->b * j->s.capacity + i) * before;
@@ -226,7 +229,9 @@ static void ngram_sequence(const ngram_job *j, const ngram_row *row) {
             for (int64_t k = 0; k < before; k++) ngram_put(r->out[3], to + k, j->s.pad);
         }
         if (captured) ngram_state(j, row, i + 1, r->out[3], to, false);
+        PITH_TRY(pith__run_spend(r, &spent, 16 * before));
     }
+    return PITH_OK;
 }
 
 /* A sequence is a row of the batch or the range between two ends. */
@@ -249,7 +254,7 @@ static pith_status ngram_run(pith__run *r) {
                               j.s.packed ? ngram_get(r->in[j.s.in->ends], b) : b * j.ids->dims[1] };
         row.length =
             j.s.packed ? ngram_get(r->in[j.s.in->ends], b + 1) - row.first : j.ids->dims[1];
-        ngram_sequence(&j, &row);
+        PITH_TRY(ngram_sequence(&j, &row));
     }
     return PITH_OK;
 }

@@ -23,13 +23,14 @@ static pith_status repeat_infer(pith__infer *c) {
 static pith_status repeat_run(pith__run *r) {
     int64_t n = pith__node_int(r->node, "ngram_size", 0), length = r->in[0]->dims[1],
             words = r->in[1]->dims[1];
-    if (r->out[0]->bytes) memcpy(r->out[0]->data, r->in[1]->data, r->out[0]->bytes);
+    PITH_TRY(pith__run_bytes(r, r->out[0]->data, r->in[1]->data, r->out[0]->bytes));
     if (length + 1 < n) return PITH_OK;
     for (int64_t row = 0; row < r->in[0]->dims[0]; row++) {
         const int64_t *ids = (const int64_t *)r->in[0]->data + row * length,
                       *last = ids + length + 1 - n;
         float *scores = (float *)r->out[0]->data + row * words;
         for (int64_t i = 0; i + n <= length; i++) {
+            PITH_TRY(pith__run_step(r, i));
             if (memcmp(ids + i, last, (size_t)(n - 1) * sizeof *ids) != 0) continue;
             int64_t token = ids[i + n - 1];
             if (token < 0 || token >= words)

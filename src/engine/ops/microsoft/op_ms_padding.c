@@ -58,9 +58,9 @@ static pith_status padding_run_remove(pith__run *r) {
     if (sums) sums[0] = 0;
     for (int64_t b = 0; b < batch; b++) {
         const char *from = (const char *)x->data + (size_t)(b * rows) * row_bytes;
-        if (counts[b] && row_bytes)
-            memcpy((char *)r->out[0]->data + (size_t)kept * row_bytes, from,
-                   (size_t)counts[b] * row_bytes);
+        PITH_TRY(pith__run_step(r, b * 64));
+        PITH_TRY(pith__run_bytes(r, (char *)r->out[0]->data + (size_t)kept * row_bytes, from,
+                                 (size_t)counts[b] * row_bytes));
         if (places) {
             for (int64_t i = 0; i < rows; i++)
                 places[i < counts[b] ? kept + i : padded++] = (int32_t)(b * rows + i);
@@ -98,8 +98,9 @@ static pith_status padding_run_restore(pith__run *r) {
     if (total > rows)
         return pith__op_fail(r, "%lld tokens do not fill %lld places", (long long)total,
                              (long long)rows);
-    memset(r->out[0]->data, 0, r->out[0]->bytes);
+    PITH_TRY(pith__run_bytes(r, r->out[0]->data, NULL, r->out[0]->bytes));
     for (int64_t i = 0; i < total; i++) {
+        PITH_TRY(pith__run_step(r, i));
         if (places[i] < 0 || places[i] >= rows)
             return pith__op_fail(r, "token_offset %d is out of range", places[i]);
         if (row_bytes)

@@ -180,6 +180,7 @@ static pith_status label_run(pith__run *r) {
     const encoder *e = r->state;
     pith_tensor *y = r->out[0];
     for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) {
+        PITH_TRY(pith__run_step(r, i * 8));
         int64_t at = label_find(&e->keys, r->in[0], i);
         const labels *from = at < 0 ? &e->fallback : &e->values;
         if (at < 0) at = 0;

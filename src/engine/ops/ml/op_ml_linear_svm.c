@@ -344,7 +344,7 @@ static pith_status machine_linear_run(pith__run *r) {
     pith_tensor *z = r->out_count > labels ? r->out[labels] : NULL;
     double *x = r->scratch, *y = x + m->features, *rest = y + m->classes * m->classes + 2;
     for (int64_t row = 0; row < rows; row++) {
-        PITH_TRY(pith__run_look(r));
+        PITH_TRY(pith__run_step(r, row * 32));
         pith__convert(x, PITH_F64, 0, r->in[0]->data, r->in[0]->dtype, row * m->features,
                       m->features, true);
         int64_t best = row_scores(m, x, y, rest);

@@ -62,6 +62,7 @@ static pith_status map_run_zip(pith__run *r) {
     };
     keys.bytes = (size_t)columns * (size_t)pith__dtype_bits(dtype) / 8;
     for (int64_t row = 0; row < rows; row++) {
+        PITH_TRY(pith__run_step(r, row * 16));
         pith_tensor pair[2] = { keys,
                                 { .data = (float *)x->data + row * columns,
                                   .bytes = (size_t)columns * sizeof(float),
@@ -171,6 +172,7 @@ static pith_status map_run_cast(pith__run *r) {
         }
         int64_t next = -1; /* by ascending keys */
         for (int64_t k = 0; k < n; k++) {
+            PITH_TRY(pith__run_step(r, k));
             if (key[k] > last && (next < 0 || key[k] < key[next])) next = k;
         }
         if (next < 0) return pith__op_fail(r, "a key occurs twice");
@@ -224,7 +226,9 @@ static pith_status map_run_dict(pith__run *r) {
     size_t size = (size_t)pith__dtype_bits(values->dtype) / 8;
     PITH_TRY(pith__run_alloc(r, 0, values->dtype, 2, (int64_t[]){ 1, words.count }));
     memset(r->out[0]->data, 0, r->out[0]->bytes);
+    int64_t spent = 0;
     for (int64_t i = 0; i < words.count; i++) {
+        PITH_TRY(pith__run_spend(r, &spent, 16 + 8 * pith__tensor_count(keys)));
         int64_t at = map_find(keys, &words, i);
         if (at >= 0 && size)
             memcpy((char *)r->out[0]->data + (size_t)i * size,

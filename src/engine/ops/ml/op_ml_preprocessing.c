@@ -50,9 +50,11 @@ static pith_status preprocess_run_extractor(pith__run *r) {
         if (column < 0 || column >= columns)
             return pith__fail(r->err, PITH_ERR_RUN, "index %lld is outside of %lld columns",
                               (long long)column, (long long)columns);
-        for (int64_t row = 0; row < rows; row++)
+        for (int64_t row = 0; row < rows; row++) {
+            PITH_TRY(pith__run_step(r, row));
             memcpy((char *)r->out[0]->data + (size_t)(row * picked + k) * item,
                    (const char *)x->data + (size_t)(row * columns + column) * item, item);
+        }
     }
     return PITH_OK;
 }
@@ -61,11 +63,13 @@ static pith_status preprocess_run_extractor(pith__run *r) {
 
 static pith_status preprocess_run_binarizer(pith__run *r) {
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     double threshold = pith__node_float(r->node, "threshold", 0);
-    for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) w.out[0][i] = w.in[0][i] > threshold;
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) {
+        PITH_TRY(pith__run_step(r, i));
+        w.out[0][i] = w.in[0][i] > threshold;
+    }
+    return pith__wide_close(&w, r);
 }
 
 /* ---- FeatureVectorizer: columns side by side ---- */
@@ -93,16 +97,18 @@ static pith_status preprocess_infer_vectorizer(pith__infer *c) {
 static pith_status preprocess_run_vectorizer(pith__run *r) {
     size_t count;
     const int64_t *widths = pith__node_ints(r->node, "inputdimensions", &count);
-    int64_t rows = r->out[0]->dims[0], total = r->out[0]->dims[1], at = 0;
-    memset(r->out[0]->data, 0, r->out[0]->bytes);
+    int64_t rows = r->out[0]->dims[0], total = r->out[0]->dims[1], at = 0, spent = 0;
+    PITH_TRY(pith__run_bytes(r, r->out[0]->data, NULL, r->out[0]->bytes));
     for (int i = 0; i < r->in_count; i++) {
         const pith_tensor *x = r->in[i];
         int64_t columns = preprocess_columns_of(x), width = (size_t)i < count ? widths[i] : columns;
         if (pith__tensor_count(x) != rows * columns)
             return pith__op_fail(r, "input %d does not have %lld rows", i, (long long)rows);
-        for (int64_t row = 0; row < rows; row++)
+        for (int64_t row = 0; row < rows; row++) {
+            PITH_TRY(pith__run_spend(r, &spent, 16 + columns));
             pith__convert(r->out[0]->data, PITH_F32, row * total + at, x->data, x->dtype,
                           row * columns, width < columns ? width : columns, true);
+        }
         at += width;
     }
     return PITH_OK;
@@ -127,12 +133,13 @@ static bool preprocess_column_value(const pith__node *node, const char *floats, 
 /* NaN as the value to replace means NaN itself, which equals nothing. */
 static pith_status preprocess_run_imputer(pith__run *r) {
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     bool ints = r->in[0]->dtype == PITH_I64;
     double replaced = ints ? (double)pith__node_int(r->node, "replaced_value_int64", 0)
                            : pith__node_float(r->node, "replaced_value_float", 0);
     int64_t columns = preprocess_columns_of(r->in[0]);
     for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) {
+        PITH_TRY(pith__run_step(r, i));
         double x = w.in[0][i];
         if (isnan(replaced) ? isnan(x) : x == replaced) {
             if (!preprocess_column_value(r->node, "imputed_value_floats", "imputed_value_int64s",
@@ -142,8 +149,7 @@ static pith_status preprocess_run_imputer(pith__run *r) {
         }
         w.out[0][i] = x;
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 /* ---- Normalizer: rows divided by their norm ---- */
@@ -157,10 +163,12 @@ static pith_status preprocess_run_normalizer(pith__run *r) {
     if (!kind && !pith__str_is(norm, "MAX"))
         return pith__op_fail(r, "norm '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(norm));
     pith__wide w;
-    pith__wide_open(&w, r);
-    int64_t columns = preprocess_columns_of(r->in[0]), count = pith__tensor_count(r->in[0]);
+    PITH_TRY(pith__wide_open(&w, r));
+    int64_t columns = preprocess_columns_of(r->in[0]), count = pith__tensor_count(r->in[0]),
+            spent = 0;
     if (columns) {
         for (int64_t row = 0; row < count / columns; row++) {
+            PITH_TRY(pith__run_spend(r, &spent, 8 * columns));
             const double *x = w.in[0] + row * columns;
             double sum = kind ? 0 : -INFINITY;
             for (int64_t i = 0; i < columns; i++) {
@@ -174,8 +182,7 @@ static pith_status preprocess_run_normalizer(pith__run *r) {
                 w.out[0][row * columns + i] = sum != 0 ? x[i] / sum : x[i];
         }
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 /* ---- OneHotEncoder ---- */
@@ -202,8 +209,10 @@ static pith_status preprocess_run_one_hot(pith__run *r) {
     const pith_str *strings = pith__node_strs(r->node, "cats_strings", &string_count);
     size_t count = x->dtype == PITH_STRING ? string_count : int_count;
     float *y = r->out[0]->data;
-    memset(y, 0, r->out[0]->bytes);
+    PITH_TRY(pith__run_bytes(r, y, NULL, r->out[0]->bytes));
+    int64_t spent = 0;
     for (int64_t i = 0; i < pith__tensor_count(x); i++, y += count) {
+        PITH_TRY(pith__run_spend(r, &spent, 32 + 8 * (int64_t)count));
         bool found = false;
         double number = 0;
         if (x->dtype != PITH_STRING)
@@ -226,16 +235,16 @@ static pith_status preprocess_run_one_hot(pith__run *r) {
 /* (x - offset) scale, in double. */
 static pith_status preprocess_run_scaler(pith__run *r) {
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     int64_t columns = preprocess_columns_of(r->in[0]);
     for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) {
+        PITH_TRY(pith__run_step(r, i));
         double offset = 0, scale = 1;
         preprocess_column_value(r->node, "offset", NULL, i % columns, &offset);
         preprocess_column_value(r->node, "scale", NULL, i % columns, &scale);
         w.out[0][i] = (w.in[0][i] - offset) * scale;
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 /* ---- the operators ---- */

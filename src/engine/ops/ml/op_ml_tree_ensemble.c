@@ -421,6 +421,7 @@ static pith_status tree_walk(pith__run *r, const ensemble *e, int64_t root, cons
     int64_t at = root;
     for (int64_t steps = 0; at >= 0; steps++) {
         const node *v = &e->nodes[at];
+        if (steps) PITH_TRY(pith__run_step(r, steps));
         if (steps > e->node_count)
             return pith__fail(r->err, PITH_ERR_FORMAT, "the tree of node %lld has a cycle",
                               (long long)root);
@@ -450,11 +451,12 @@ static pith_status tree_run(pith__run *r) {
     bool classifier = e->label_count > 0;
     pith_tensor *y = r->out_count > classifier ? r->out[classifier] : NULL;
     for (int64_t row = 0; row < rows; row++) {
-        PITH_TRY(pith__run_look(r));
         memset(set, 0, (size_t)e->targets);
         for (int64_t i = 0; i < e->targets; i++) scores[i] = 0;
-        for (int64_t i = 0; i < e->root_count; i++)
+        for (int64_t i = 0; i < e->root_count; i++) {
+            PITH_TRY(pith__run_step(r, (row * e->root_count + i) * 8));
             PITH_TRY(tree_walk(r, e, e->roots[i], x, row, columns, scores, set));
+        }
         int64_t best = 0, scored = e->binary && e->leaf_count ? e->leaves[0].target : 0;
         for (int64_t i = 0; i < e->targets; i++)
             if ((size_t)i < e->base_count) scores[e->base_count == 1 ? scored : i] += e->base[i];

@@ -36,10 +36,11 @@ static pith_status affine_grid_run(pith__run *r) {
         return pith__op_fail(r, "theta does not fit size");
     bool corners = pith__node_int(r->node, "align_corners", 0) != 0;
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     int64_t points = 1;
     for (int d = 0; d < axes; d++) points *= y->dims[1 + d];
     for (int64_t i = 0; i < y->dims[0] * points; i++) {
+        PITH_TRY(pith__run_step(r, i));
         double place[4]; /* x, y(, z), 1 */
         int64_t rest = i % points;
         for (int d = 0; d < axes; d++) {
@@ -53,8 +54,7 @@ static pith_status affine_grid_run(pith__run *r) {
             for (int k = 0; k <= axes; k++)
                 w.out[0][i * axes + row] += theta[row * (axes + 1) + k] * place[k];
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_AffineGrid = {

@@ -102,17 +102,21 @@ static pith_status batch_norm_run(pith__run *r) {
     pith__channel_form l = pith__channel_form_of(r->in[0]);
     PITH_TRY(pith__channel_check_counts(r, 1, 4, l.channels));
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     double epsilon = pith__node_float(r->node, "epsilon", 1e-5f),
            momentum = pith__node_float(r->node, "momentum", 0.9f);
     bool training = pith__node_int(r->node, "training_mode", 0) != 0;
+    int64_t spent = 0;
     for (int64_t c = 0; c < l.channels; c++) {
         double mean = w.in[3][c], variance = w.in[4][c], n = (double)(l.batch * l.inner);
         if (training) {
             double sum = 0, squares = 0;
-            for (int64_t i = 0; i < l.batch * l.inner; i++)
-                sum += w.in[0][(i / l.inner * l.channels + c) * l.inner + i % l.inner];
             for (int64_t i = 0; i < l.batch * l.inner; i++) {
+                PITH_TRY(pith__run_spend(r, &spent, 8));
+                sum += w.in[0][(i / l.inner * l.channels + c) * l.inner + i % l.inner];
+            }
+            for (int64_t i = 0; i < l.batch * l.inner; i++) {
+                PITH_TRY(pith__run_spend(r, &spent, 8));
                 double d =
                     w.in[0][(i / l.inner * l.channels + c) * l.inner + i % l.inner] - sum / n;
                 squares += d * d;
@@ -127,13 +131,13 @@ static pith_status batch_norm_run(pith__run *r) {
         double scale = w.in[1][c] / sqrt(variance + epsilon), shift = w.in[2][c];
         if (w.out[0]) {
             for (int64_t i = 0; i < l.batch * l.inner; i++) {
+                PITH_TRY(pith__run_spend(r, &spent, 8));
                 int64_t at = (i / l.inner * l.channels + c) * l.inner + i % l.inner;
                 w.out[0][at] = (w.in[0][at] - mean) * scale + shift;
             }
         }
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_BatchNormalization = {

@@ -283,7 +283,7 @@ static void binary_scale_loop(const void *context, void *y, const void *const *x
 static pith_status binary_run_many(pith__run *r) {
     pith_tensor *out = r->out[0];
     const pith_tensor *sum = r->in[0];
-    if (r->in_count == 1 && sum->bytes) memcpy(out->data, sum->data, sum->bytes);
+    if (r->in_count == 1) PITH_TRY(pith__run_bytes(r, out->data, sum->data, sum->bytes));
     for (int i = 1; i < r->in_count; i++) {
         pith__map2_apply(r, r->state, out, sum, r->in[i]);
         sum = out;

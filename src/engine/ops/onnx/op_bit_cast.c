@@ -19,7 +19,7 @@ static pith_status bit_cast_infer(pith__infer *c) {
 
 static pith_status bit_cast_run(pith__run *r) {
     if (r->in[0]->bytes && r->out[0]->data != r->in[0]->data)
-        memcpy(r->out[0]->data, r->in[0]->data, r->in[0]->bytes);
+        return pith__run_bytes(r, r->out[0]->data, r->in[0]->data, r->in[0]->bytes);
     return PITH_OK;
 }
 

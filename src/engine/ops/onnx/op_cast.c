@@ -105,6 +105,7 @@ static pith_status cast_to_string(pith__run *r, const pith_tensor *x, pith_tenso
     pith_str *q = y->data;
     for (int64_t i = 0; i < total; i++, text += TEXT_MAX) {
         int n;
+        PITH_TRY(pith__run_step(r, i * 8));
         if (x->dtype == PITH_U64) {
             n = snprintf(text, TEXT_MAX, "%llu",
                          (unsigned long long)((const uint64_t *)x->data)[i]);
@@ -133,8 +134,7 @@ static pith_status cast_run(pith__run *r) {
     int64_t total = pith__tensor_count(x);
     if (total == 0) return PITH_OK;
     if (x->dtype == PITH_STRING && y->dtype == PITH_STRING) {
-        if (x->data != y->data) memcpy(y->data, x->data, x->bytes);
-        return PITH_OK;
+        return x->data == y->data ? PITH_OK : pith__run_bytes(r, y->data, x->data, x->bytes);
     }
     if (x->data != y->data) pith__tensor_clear_tail(y);
     if (x->dtype == PITH_STRING) return cast_from_string(r, x, y, total);

@@ -45,7 +45,7 @@ static pith_status causal_conv_run(pith__run *r) {
         return pith__fail(r->err, PITH_ERR_ARGUMENT,
                           "weight, bias or past state do not fit the input");
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     bool silu = !pith__str_is(pith__node_str(r->node, "activation", "none"), "none");
     for (int64_t row = 0; row < x->dims[0] * channels; row++) {
         PITH_TRY(pith__run_look(r));
@@ -68,8 +68,7 @@ static pith_status causal_conv_run(pith__run *r) {
             }
         }
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_CausalConvWithState = {

@@ -53,7 +53,7 @@ static pith_status col2im_run(pith__run *r) {
         return pith__fail(r->err, PITH_ERR_ARGUMENT, "the input must be [batch, %lld, %lld]",
                           (long long)(y->dims[1] * volume), (long long)blocks);
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     int parts = pith__parts(x->dtype);
     for (int64_t row = 0; row < x->dims[0] * x->dims[1]; row++) {
         PITH_TRY(pith__run_look(r));
@@ -77,8 +77,7 @@ static pith_status col2im_run(pith__run *r) {
             }
         }
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_Col2Im = {

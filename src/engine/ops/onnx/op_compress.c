@@ -42,13 +42,18 @@ static pith_status compress_run(pith__run *r) {
     }
     const uint8_t *keep = condition->data;
     if (given > n) given = n;
-    for (int64_t i = 0; i < given; i++) found += keep[i] != 0;
+    for (int64_t i = 0; i < given; i++) {
+        PITH_TRY(pith__run_step(r, i));
+        found += keep[i] != 0;
+    }
     shape[flat ? 0 : axis] = found;
     PITH_TRY(pith__run_alloc(r, 0, x->dtype, flat ? 1 : x->rank, shape));
     char *y = r->out[0]->data;
     if (bytes) {
+        int64_t spent = 0;
         for (int64_t o = 0; o < outer; o++) {
             for (int64_t i = 0; i < given; i++) {
+                PITH_TRY(pith__run_spend(r, &spent, keep[i] ? 8 + (int64_t)(bytes / 8) : 2));
                 if (!keep[i]) continue;
                 memcpy(y, (const char *)x->data + (size_t)(o * n + i) * bytes, bytes);
                 y += bytes;

@@ -40,15 +40,10 @@ static pith_status constant_of_shape_run(pith__run *r) {
     const pith_tensor *value = pith__node_tensor(r->node, "value");
     pith_tensor *y = r->out[0];
     size_t size = pith__element_size(y->dtype);
-    if (!value) {
-        if (y->bytes) memset(y->data, 0, y->bytes);
-        return PITH_OK;
-    }
-    if (size) {
-        pith__fill(y->data, value->data, pith__tensor_count(y), size);
-        return PITH_OK;
-    }
+    if (!value) return pith__run_bytes(r, y->data, NULL, y->bytes);
+    if (size) return pith__run_fill(r, y->data, value->data, pith__tensor_count(y), size);
     for (int64_t i = 0; i < pith__tensor_count(y); i++) {
+        PITH_TRY(pith__run_step(r, i));
         pith__convert(y->data, y->dtype, i, value->data, value->dtype, 0, 1, true);
     }
     return PITH_OK;

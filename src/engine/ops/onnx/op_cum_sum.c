@@ -43,9 +43,10 @@ static pith_status cumulate_run(pith__run *r) {
     bool exclusive = pith__node_int(r->node, "exclusive", 0) != 0,
          reverse = pith__node_int(r->node, "reverse", 0) != 0;
     size_t size = pith__element_size(x->dtype);
+    int64_t spent = 0;
     for (int64_t o = 0; o < form[0]; o++) {
-        PITH_TRY(pith__run_look(r));
         for (int64_t i = 0; i < form[2]; i++) {
+            PITH_TRY(pith__run_spend(r, &spent, 16 + 4 * form[1]));
             size_t at = (size_t)(o * form[1] * form[2] + i) * size;
             fn((const char *)x->data + at, (char *)r->out[0]->data + at, form[1], form[2],
                exclusive, reverse);

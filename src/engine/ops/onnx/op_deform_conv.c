@@ -68,9 +68,10 @@ static pith_status deform_conv_run(pith__run *r) {
         return pith__fail(r->err, PITH_ERR_ARGUMENT,
                           "weights, offsets, bias or mask do not fit the input and the groups");
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
+    int64_t spent = 0;
     for (int64_t i = 0; i < pith__tensor_count(y); i++) {
-        if (i % 256 == 0) PITH_TRY(pith__run_look(r));
+        PITH_TRY(pith__run_spend(r, &spent, 64 + 16 * weight->dims[1] * taps));
         int64_t n = i / (outs * oh * ow), o = i / (oh * ow) % outs, row = i / ow % oh,
                 column = i % ow;
         double sum = bias ? w.in[3][o] : 0;
@@ -93,8 +94,7 @@ static pith_status deform_conv_run(pith__run *r) {
         }
         w.out[0][i] = sum;
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_DeformConv = {

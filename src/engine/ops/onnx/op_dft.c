@@ -88,7 +88,7 @@ static pith_status dft_scratch(const pith__infer *c, const void *state, int thre
 static pith_status dft_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     bool inverse = pith__node_int(r->node, "inverse", 0) != 0,
          onesided = pith__node_int(r->node, "onesided", 0) != 0;
     int axis;
@@ -105,12 +105,14 @@ static pith_status dft_run(pith__run *r) {
     for (int i = 0; i < axis; i++) outer *= x->dims[i];
     for (int i = axis + 1; i < x->rank - 1; i++) inner *= x->dims[i];
     pith__transform t;
-    pith__transform_init(&t, w.rest, n, inverse && x->dtype != PITH_F64);
+    int64_t spent = 0;
+    PITH_TRY(pith__transform_init(&t, r, w.rest, n, inverse && x->dtype != PITH_F64));
     for (int64_t line = 0; line < outer * inner; line++) {
-        PITH_TRY(pith__run_look(r));
+        PITH_TRY(pith__run_spend(r, &spent, 16 * n));
         const double *from = w.in[0] + (line / inner * in_length * inner + line % inner) * parts;
         double *to = w.out[0] + (line / inner * out_length * inner + line % inner) * out_parts;
         for (int64_t i = 0; i < n; i++) {
+            PITH_TRY(pith__run_spend(r, &spent, 4));
             bool mirror = inverse && onesided && i > n / 2,
                  end = inverse && onesided && (i == 0 || 2 * i == n);
             int64_t at = mirror ? n - i : i; /* the other half is the mirrored conjugate; ends are
@@ -119,14 +121,14 @@ static pith_status dft_run(pith__run *r) {
             double im = at < in_length && parts == 2 && !end ? from[at * inner * parts + 1] : 0;
             pith__transform_put(&t, i, re, mirror ? -im : im);
         }
-        pith__transform_run(&t, inverse);
+        PITH_TRY(pith__transform_run(&t, inverse));
         for (int64_t i = 0; i < out_length; i++) {
+            PITH_TRY(pith__run_spend(r, &spent, 4));
             for (int part = 0; part < out_parts; part++)
                 to[i * inner * out_parts + part] = pith__transform_get(&t, i, part);
         }
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_DFT = {

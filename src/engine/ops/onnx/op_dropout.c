@@ -38,7 +38,7 @@ static pith_status dropout_run(pith__run *r) {
     if (pith__has_input(r, 2))
         pith__convert(&training, PITH_BOOL, 0, r->in[2]->data, r->in[2]->dtype, 0, 1, true);
     if (!training || ratio == 0) {
-        if (y && n && y->data != x->data) memcpy(y->data, x->data, x->bytes);
+        if (y && y->data != x->data) PITH_TRY(pith__run_bytes(r, y->data, x->data, x->bytes));
         if (mask && n) memset(mask->data, 1, (size_t)n);
         return PITH_OK;
     }
@@ -47,6 +47,7 @@ static pith_status dropout_run(pith__run *r) {
     pith__random g;
     pith__random_seed(&g, (uint32_t)pith__node_int(r->node, "seed", 0));
     for (int64_t i = 0; i < n; i++) {
+        PITH_TRY(pith__run_step(r, i));
         bool kept = pith__random_uniform(&g) >= (double)ratio;
         double v;
         pith__convert(&v, PITH_F64, 0, x->data, x->dtype, i, 1, true);

@@ -452,11 +452,12 @@ static pith_status einsum_run(pith__run *r) {
     }
     for (int l = 0; l < loops; l++) *(l < e.out_rank ? &outer : &inner) *= e.sizes[order[l]];
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
+    int64_t spent = 0;
     for (int64_t o = 0; o < outer; o++) {
-        if (o % 64 == 0 || inner > 4096) PITH_TRY(pith__run_look(r));
         double sum = 0;
         for (int64_t k = 0; k < inner; k++) {
+            PITH_TRY(pith__run_spend(r, &spent, 32));
             double product = 1;
             for (int i = 0; i < r->in_count; i++) product *= w.in[i][at[i]];
             sum += product;
@@ -470,8 +471,7 @@ static pith_status einsum_run(pith__run *r) {
         }
         w.out[0][o] = sum;
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_Einsum = {

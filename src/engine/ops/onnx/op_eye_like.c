@@ -23,8 +23,9 @@ static pith_status eye_like_run(pith__run *r) {
     pith_tensor *y = r->out[0];
     double one = 1;
     int64_t k = pith__node_int(r->node, "k", 0);
-    if (y->bytes) memset(y->data, 0, y->bytes);
+    PITH_TRY(pith__run_bytes(r, y->data, NULL, y->bytes));
     for (int64_t i = 0; i < y->dims[0]; i++) {
+        PITH_TRY(pith__run_step(r, i));
         int64_t j;
         if (pith__add_overflows(i, k, &j) || j < 0 || j >= y->dims[1]) continue;
         pith__convert(y->data, y->dtype, i * y->dims[1] + j, &one, PITH_F64, 0, 1, true);

@@ -75,7 +75,7 @@ static pith_status flex_attention_run(pith__run *r) {
         k->dims[3] != d || k->dims[0] != batch || v->dims[0] != batch)
         return pith__fail(r->err, PITH_ERR_ARGUMENT, "Q, K and V do not fit");
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     int64_t all = batch * heads * rows * keys;
     double *scores = w.rest, scale = pith__node_attr(r->node, "scale")
                                          ? pith__node_float(r->node, "scale", 1)
@@ -114,8 +114,7 @@ static pith_status flex_attention_run(pith__run *r) {
             for (int64_t i = 0; i < dv; i++)
                 w.out[0][row * dv + i] += scores[row * keys + j] * value[j * dv + i];
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_preview_FlexAttention = {

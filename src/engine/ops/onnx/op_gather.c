@@ -63,12 +63,16 @@ static pith_status gather_infer(pith__infer *c) {
 }
 
 typedef struct gather_job {
+    const pith__run *r;
     const pith_tensor *indices;
     const char *x;
     char *y;
     int64_t n, count, per_part, total;
     size_t bytes;
 } gather_job;
+
+/* Bytes of a slice that is copied in pieces. */
+enum { LONG = 4 << 20 };
 
 static void gather_part(void *context, size_t part, int worker) {
     const gather_job *j = context;
@@ -78,8 +82,11 @@ static void gather_part(void *context, size_t part, int worker) {
     for (int64_t i = first; i < last; i++) {
         int64_t at = gather_index_at(j->indices, i % j->count);
         if (at < 0) at += j->n;
-        memcpy(j->y + (size_t)i * j->bytes, j->x + (size_t)(i / j->count * j->n + at) * j->bytes,
-               j->bytes);
+        const char *from = j->x + (size_t)(i / j->count * j->n + at) * j->bytes;
+        if (j->bytes > LONG)
+            (void)pith__run_bytes(j->r, j->y + (size_t)i * j->bytes, from, j->bytes);
+        else
+            memcpy(j->y + (size_t)i * j->bytes, from, j->bytes);
     }
 }
 
@@ -90,7 +97,8 @@ static pith_status gather_run(pith__run *r) {
     pith_tensor *y = r->out[0];
     int axis;
     PITH_TRY(pith__axis_normalize(pith__node_int(r->node, "axis", 0), x->rank, &axis, r->err));
-    gather_job j = { .indices = r->in[1],
+    gather_job j = { .r = r,
+                     .indices = r->in[1],
                      .x = x->data,
                      .y = y->data,
                      .n = x->dims[axis],
@@ -98,6 +106,7 @@ static pith_status gather_run(pith__run *r) {
                      .bytes = pith__element_size(x->dtype) };
     if (!pith__tensor_count(y)) return PITH_OK;
     for (int64_t i = 0; i < j.count; i++) {
+        PITH_TRY(pith__run_step(r, i));
         int64_t at = gather_index_at(j.indices, i);
         if (at < -j.n || at >= j.n) return gather_fail_index(r, at, j.n);
     }
@@ -166,6 +175,7 @@ static pith_status gather_run_elements(pith__run *r) {
     PITH_TRY(pith__axis_normalize(pith__node_int(r->node, "axis", 0), x->rank, &axis, r->err));
     pith__strides(strides, x->dims, x->rank);
     for (int64_t i = 0; i < total; i++) {
+        PITH_TRY(pith__run_step(r, i));
         int64_t at = gather_index_at(indices, i), from = 0;
         if (at < -x->dims[axis] || at >= x->dims[axis])
             return gather_fail_index(r, at, x->dims[axis]);
@@ -243,7 +253,9 @@ static pith_status gather_run_nd(pith__run *r) {
     for (int i = (int)batch; i < indices->rank - 1; i++) rows *= indices->dims[i];
     int64_t batch_stride = batch > 0 ? strides[batch - 1] : 0;
     size_t element = pith__element_size(x->dtype);
+    int64_t spent = 0;
     for (int64_t i = 0; i < batches * rows; i++) {
+        PITH_TRY(pith__run_spend(r, &spent, 32 + (int64_t)(bytes / 8)));
         int64_t from = i / rows * batch_stride;
         for (int64_t k = 0; k < length; k++) {
             int64_t at = gather_index_at(indices, i * length + k), n = x->dims[batch + k];

@@ -299,14 +299,13 @@ static pith_status grid_sample_run(pith__run *r) {
     if (!j.plane && pith__tensor_count(y)) return pith__op_fail(r, "the input is empty");
     if (s->fn && j.plane > INT32_MAX)
         return pith__op_fail(r, "a channel has %lld elements", (long long)j.plane);
-    if (!s->fn) pith__wide_open(&w, r);
+    if (!s->fn) PITH_TRY(pith__wide_open(&w, r));
     if (pith__tensor_count(y)) {
         j.per_block = pith__run_chunk(r, j.points, j.channels * 4, GRAIN);
         j.blocks = (j.points + j.per_block - 1) / j.per_block;
         pith__run_parallel(r, grid_sample_run_part, &j, (size_t)(x->dims[0] * j.blocks));
     }
-    if (!s->fn) pith__wide_close(&w, r);
-    return PITH_OK;
+    return s->fn ? PITH_OK : pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_GridSample = {

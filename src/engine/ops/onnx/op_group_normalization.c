@@ -97,20 +97,21 @@ static pith_status group_norm_run(pith__run *r, int64_t groups, int64_t each) {
     if (((const pith__channel_affine *)r->state)->affine)
         return group_norm_run_f32(r, &l, groups, each);
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     double epsilon = pith__node_float(r->node, "epsilon", 1e-5f);
-    int64_t size = l.channels / groups * l.inner;
+    int64_t size = l.channels / groups * l.inner, spent = 0;
     for (int64_t g = 0; g < l.batch * groups; g++) {
         double mean, inverse;
+        PITH_TRY(pith__run_spend(r, &spent, 4 * size));
         group_norm_statistics(w.in[0] + g * size, size, epsilon, &mean, &inverse);
         for (int64_t i = 0; i < size; i++) {
+            PITH_TRY(pith__run_spend(r, &spent, 4));
             int64_t c = (g % groups * size + i) / (l.inner * each);
             w.out[0][g * size + i] =
                 (w.in[0][g * size + i] - mean) * inverse * w.in[1][c] + w.in[2][c];
         }
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 static pith_status group_norm_instance_plain(pith__run *r) {

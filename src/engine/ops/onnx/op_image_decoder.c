@@ -10,16 +10,22 @@ static pith_status image_decoder_infer(pith__infer *c) {
     return PITH_OK;
 }
 
-static void image_decoder_copy(uint8_t *y, const pith_image *image, bool bgr) {
-    size_t bytes = (size_t)image->width * (size_t)image->height * (size_t)image->channels;
-    memcpy(y, image->pixels, bytes);
-    if (bgr) {
-        for (size_t i = 0; i < bytes; i += 3) {
+static pith_status image_decoder_copy(const pith__run *r, const pith_image *image, bool bgr) {
+    const size_t row = (size_t)image->width * (size_t)image->channels;
+    uint8_t *y = r->out[0]->data;
+    int64_t spent = 0;
+    for (size_t at = 0, end; at < row * (size_t)image->height; at = end) {
+        end = at + row;
+        PITH_TRY(pith__run_spend(r, &spent, (int64_t)row));
+        memcpy(y + at, image->pixels + at, row);
+        if (!bgr) continue;
+        for (size_t i = at; i < end; i += 3) {
             uint8_t red = y[i];
             y[i] = y[i + 2];
             y[i + 2] = red;
         }
     }
+    return PITH_OK;
 }
 
 /* The picture belongs to the decoder, so its pixels are copied and it is freed on every way out. */
@@ -34,7 +40,7 @@ static pith_status image_decoder_run(pith__run *r) {
                                   r->err));
     pith_status status =
         pith__run_alloc(r, 0, PITH_U8, 3, (int64_t[]){ image.height, image.width, image.channels });
-    if (!status) image_decoder_copy(r->out[0]->data, &image, pith__str_is(format, "BGR"));
+    if (!status) status = image_decoder_copy(r, &image, pith__str_is(format, "BGR"));
     pith__picture_free(&image);
     return status;
 }

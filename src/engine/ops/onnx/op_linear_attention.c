@@ -174,7 +174,7 @@ static pith_status linear_attention_run(pith__run *r) {
                      .dv = r->in[2]->dims[2] / s->kv_heads,
                      .decays = 1,
                      .betas = 1 };
-    pith__wide_open(&j.w, r);
+    PITH_TRY(pith__wide_open(&j.w, r));
     if (s->gated && tokens > 0) j.decays = pith__tensor_count(r->in[4]) / (tokens * s->kv_heads);
     if (s->delta && tokens > 0) j.betas = pith__tensor_count(r->in[5]) / tokens;
     double scale = s->scale != 0 ? s->scale : 1 / sqrt((double)j.dk);
@@ -201,8 +201,7 @@ static pith_status linear_attention_run(pith__run *r) {
         }
         if (r->out_count > 1 && j.w.out[1]) memcpy(j.w.out[1] + head * size, j.state, bytes);
     }
-    pith__wide_close(&j.w, r);
-    return PITH_OK;
+    return pith__wide_close(&j.w, r);
 }
 
 /* attrs_: what com.microsoft has besides. */

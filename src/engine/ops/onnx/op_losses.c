@@ -82,7 +82,7 @@ static pith_status losses_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *labels = r->in[1],
                       *weights = r->in_count > 2 ? r->in[2] : NULL;
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     int64_t batch = x->dims[0], classes = x->dims[1], inner = 1;
     for (int i = 2; i < x->rank; i++) inner *= x->dims[i];
     if (weights && pith__tensor_count(weights) != classes)
@@ -92,7 +92,9 @@ static pith_status losses_run(pith__run *r) {
         return pith__fail(r->err, PITH_ERR_ARGUMENT, "labels are neither int64 nor int32");
     }
     double sum = 0, weight_sum = 0;
+    int64_t spent = 0;
     for (int64_t i = 0; i < batch * inner; i++) {
+        PITH_TRY(pith__run_spend(r, &spent, 32 + (s->softmax ? 32 * classes : 0)));
         double *column = w.in[0] + i / inner * classes * inner + i % inner;
         if (s->softmax) losses_log_softmax(column, classes, inner);
         int64_t label = labels->dtype == PITH_I64 ? ((const int64_t *)labels->data)[i]
@@ -113,9 +115,9 @@ static pith_status losses_run(pith__run *r) {
     if (s->reduction != NONE && w.out[0])
         w.out[0][0] = s->reduction == MEAN ? sum / weight_sum : sum;
     if (r->out_count > 1 && w.out[1])
-        for (int64_t i = 0; i < batch * classes * inner; i++) w.out[1][i] = w.in[0][i];
-    pith__wide_close(&w, r);
-    return PITH_OK;
+        PITH_TRY(pith__run_bytes(r, w.out[1], w.in[0],
+                                 (size_t)(batch * classes * inner) * sizeof(double)));
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_NegativeLogLikelihoodLoss = {

@@ -72,20 +72,22 @@ static pith_status lp_run(pith__run *r) {
     PITH_TRY(pith__axis_normalize(axis, r->in[0]->rank, &normal, r->err));
     if (r->in[0]->dtype == PITH_F32) return lp_run_f32(r, normal, p == 2), PITH_OK;
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     int64_t n = pith__tensor_count(r->in[0]);
     double *sum = w.rest;
-    for (int64_t i = 0; i < n; i++) sum[i] = 0;
-    for (int64_t i = 0; i < n; i++)
+    PITH_TRY(pith__run_bytes(r, sum, NULL, (size_t)n * sizeof *sum));
+    for (int64_t i = 0; i < n; i++) {
+        PITH_TRY(pith__run_step(r, i));
         sum[pith__line_of(r->in[0], reduced, i)] +=
             p == 1 ? fabs(w.in[0][i]) : w.in[0][i] * w.in[0][i];
+    }
     for (int64_t i = 0; i < n; i++) {
+        PITH_TRY(pith__run_step(r, i));
         double norm = sum[pith__line_of(r->in[0], reduced, i)];
         if (p == 2) norm = sqrt(norm);
         w.out[0][i] = norm != 0 ? w.in[0][i] / norm : 0;
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_LpNormalization = {

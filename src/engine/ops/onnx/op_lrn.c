@@ -91,8 +91,10 @@ static pith_status lrn_run(pith__run *r) {
     pith__channel_form l = pith__channel_form_of(r->in[0]);
     if (s->fn) return lrn_run_f32(r, s, &l), PITH_OK;
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
+    int64_t spent = 0;
     for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) {
+        PITH_TRY(pith__run_spend(r, &spent, 64 + 4 * s->size));
         int64_t c = i / l.inner % l.channels, first = c - (s->size - 1) / 2, last = c + s->size / 2;
         double sum = 0;
         for (int64_t k = first < 0 ? 0 : first; k <= last && k < l.channels; k++) {
@@ -101,8 +103,7 @@ static pith_status lrn_run(pith__run *r) {
         }
         w.out[0][i] = w.in[0][i] / pow(s->bias + s->alpha / (double)s->size * sum, s->beta);
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_LRN = {

@@ -283,8 +283,10 @@ static pith_status matmul_integer_run_floats(pith__run *r, const layout *l, cons
                                              int64_t m) {
     const pith_tensor *a = r->in[l->a], *b = r->in[l->b];
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
+    int64_t spent = 0;
     for (int64_t i = 0; i < z->count * z->m * z->n; i++) {
+        PITH_TRY(pith__run_spend(r, &spent, 64 + 4 * z->k));
         int64_t at[2], row = i / z->n % z->m, column = i % z->n, own = row % m;
         matmul_integer_find_matrices(at, z, a, b, i / (z->m * z->n));
         double sum = 0, a_zero = matmul_integer_scale_at(w.in[l->a_zero], r->in[l->a_zero], own),
@@ -300,8 +302,7 @@ static pith_status matmul_integer_run_floats(pith__run *r, const layout *l, cons
         sum = (integer ? rint(sum) : sum) + w.in[l->y_zero][0];
         w.out[0][i] = integer ? fmin(fmax(sum, low), low + 255) : sum;
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 /* DynamicQuantizeMatMul first quantises its left side as DynamicQuantizeLinear would. Sums go to

@@ -40,7 +40,7 @@ static pith_status max_roi_pool_run(pith__run *r) {
             parts_w = y->dims[3];
     double scale = (double)pith__node_float(r->node, "spatial_scale", 1.0f);
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     double *out = w.out[0];
     for (int64_t n = 0; n < y->dims[0]; n++) {
         const double *roi = w.in[1] + 5 * n;
@@ -70,8 +70,7 @@ static pith_status max_roi_pool_run(pith__run *r) {
             *out++ = most;
         }
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_MaxRoiPool = {

@@ -39,7 +39,7 @@ static pith_status max_unpool_run(pith__run *r) {
     if (pith__tensor_count(r->in[1]) != pith__tensor_count(x))
         return pith__op_fail(r, "indices do not fit the input");
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     /* Indices count in the inferred shape, which a larger output_shape frames. */
     int axes = x->rank - 2;
     int64_t from[PITH_MAX_RANK], total = x->dims[0] * x->dims[1];
@@ -54,6 +54,7 @@ static pith_status max_unpool_run(pith__run *r) {
             return pith__op_fail(r, "kernel and pads do not fit");
     }
     for (int64_t i = 0; i < pith__tensor_count(x); i++) {
+        PITH_TRY(pith__run_step(r, i));
         int64_t at = ((const int64_t *)r->in[1]->data)[i], index = 0, stride = 1;
         if (at < 0 || at >= total)
             return pith__fail(r->err, PITH_ERR_RUN, "index %lld is outside of the output",
@@ -68,8 +69,7 @@ static pith_status max_unpool_run(pith__run *r) {
         inside &= at < y->dims[0] * y->dims[1];
         if (inside) w.out[0][at * stride + index] = w.in[0][i];
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_MaxUnpool = {

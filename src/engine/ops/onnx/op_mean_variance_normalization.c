@@ -19,27 +19,29 @@ static pith_status mvn_run(pith__run *r) {
     if (!axes) axes = default_axes, count = 3;
     PITH_TRY(pith__line_axes(r, axes, count, reduced));
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     int64_t n = pith__tensor_count(r->in[0]);
     double *sum = w.rest, *squares = sum + n, *members = squares + n;
-    for (int64_t i = 0; i < 3 * n; i++) sum[i] = 0;
+    PITH_TRY(pith__run_bytes(r, sum, NULL, (size_t)(3 * n) * sizeof *sum));
     for (int64_t i = 0; i < n; i++) {
+        PITH_TRY(pith__run_step(r, i));
         int64_t line = pith__line_of(r->in[0], reduced, i);
         sum[line] += w.in[0][i];
         members[line] += 1;
     }
     for (int64_t i = 0; i < n; i++) {
+        PITH_TRY(pith__run_step(r, i));
         int64_t line = pith__line_of(r->in[0], reduced, i);
         double d = w.in[0][i] - sum[line] / members[line];
         squares[line] += d * d;
     }
     for (int64_t i = 0; i < n; i++) {
+        PITH_TRY(pith__run_step(r, i));
         int64_t line = pith__line_of(r->in[0], reduced, i);
         w.out[0][i] =
             (w.in[0][i] - sum[line] / members[line]) / (sqrt(squares[line] / members[line]) + 1e-9);
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_MeanVarianceNormalization = {

@@ -33,8 +33,12 @@ static pith_status mel_run(pith__run *r) {
            low = mel(mel_number(r->in[3])), high = mel(mel_number(r->in[4]));
     int64_t rows = y->dims[0], bins = y->dims[1];
     double step = (high - low) / (double)(bins + 2);
-    for (int64_t i = 0; i < rows * bins; i++) pith__wide_put(y, i, 0);
+    for (int64_t i = 0; i < rows * bins; i++) {
+        PITH_TRY(pith__run_step(r, i));
+        pith__wide_put(y, i, 0);
+    }
     for (int64_t b = 0; b < bins; b++) {
+        PITH_TRY(pith__run_look(r));
         int64_t edge[3]; /* left, centre and right of the triangle, in spectrogram bins */
         for (int k = 0; k < 3; k++) {
             double e = floor((length + 1) * mel_hertz((double)(b + k) * step + low) / rate);

@@ -5,21 +5,40 @@
  * max_output_boxes_per_class bounds. How many there are is known in the run only. Source: ONNX
  * NonMaxSuppression (opset 11). */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "engine/kernels/sort_order.h"
 #include "engine/ops/shared/as_doubles.h"
 
-typedef struct candidate {
-    double score;
-    int64_t box;
-} candidate;
+/* The boxes of a class with a score that is high enough, by ascending index, and their order: best
+ * score first, then the lower index. */
+typedef struct candidates {
+    int64_t n;
+    double *score;
+    int64_t *box, *order, *spare;
+} candidates;
 
-/* Best score first, then the lower index. */
-static int nms_by_score(const void *a, const void *b) {
-    const candidate *x = a, *y = b;
-    if (x->score != y->score) return x->score > y->score ? -1 : 1;
-    return x->box < y->box ? -1 : x->box > y->box;
+static pith_status nms_make_room(pith__run *r, candidates *c, int64_t count) {
+    const size_t room = (size_t)count + 1;
+    c->score = r->exec->alloc(r->exec, room * sizeof *c->score);
+    c->box = r->exec->alloc(r->exec, room * 3 * sizeof *c->box);
+    if (!c->score || !c->box) return pith__fail_memory(r->err, room * 4 * sizeof *c->box);
+    c->order = c->box + room;
+    c->spare = c->order + room;
+    return PITH_OK;
+}
+
+static pith_status nms_find(const pith__run *r, candidates *c, const double *scores, int64_t count,
+                            double least) {
+    c->n = 0;
+    for (int64_t i = 0; i < count; i++) {
+        PITH_TRY(pith__run_step(r, i));
+        if (!(scores[i] > least)) continue;
+        c->score[c->n] = scores[i];
+        c->box[c->n++] = i;
+    }
+    pith__k_sort_f64(c->order, c->spare, c->score, c->n, 1, true, r->exec->stop);
+    return pith__run_look(r);
 }
 
 typedef struct box {
@@ -60,32 +79,32 @@ static pith_status nms_run(pith__run *r) {
         return pith__fail(r->err, PITH_ERR_ARGUMENT,
                           "boxes must be [batch, n, 4] and scores [batch, classes, n]");
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     double most = fmax(nms_scalar_or(r, &w, 2, 0), 0), iou = nms_scalar_or(r, &w, 3, 0),
            least = nms_scalar_or(r, &w, 4, -INFINITY);
     bool centre = pith__node_int(r->node, "center_point_box", 0) != 0;
-    int64_t per_class = most < (double)count ? (int64_t)most : count, *kept = NULL;
-    candidate *list = r->exec->alloc(r->exec, (size_t)(count + 1) * sizeof *list);
+    int64_t per_class = most < (double)count ? (int64_t)most : count, *kept = NULL, spent = 0;
+    candidates list = { .n = 0 };
+    PITH_TRY(nms_make_room(r, &list, count));
     if (per_class > 0 && batch * classes > INT64_MAX / 24 / per_class)
         return pith__op_fail(r, "too many boxes");
     kept = r->exec->alloc(r->exec, (size_t)(batch * classes * per_class + 1) * 3 * sizeof *kept);
-    if (!list || !kept) return pith__fail_memory(r->err, (size_t)count * sizeof *list);
+    if (!kept)
+        return pith__fail_memory(r->err, (size_t)(batch * classes * per_class) * 3 * sizeof *kept);
     for (int64_t row = 0; row < batch * classes; row++) {
         const double *of = w.in[0] + row / classes * count * 4;
-        int64_t n = 0, first = found;
-        for (int64_t i = 0; i < count; i++)
-            if (w.in[1][row * count + i] > least)
-                list[n++] = (candidate){ w.in[1][row * count + i], i };
-        qsort(list, (size_t)n, sizeof *list, nms_by_score);
-        for (int64_t i = 0; i < n && found - first < per_class; i++) {
-            PITH_TRY(pith__run_look(r));
-            box b = nms_read_box(of + list[i].box * 4, centre);
+        int64_t first = found;
+        PITH_TRY(nms_find(r, &list, w.in[1] + row * count, count, least));
+        for (int64_t i = 0; i < list.n && found - first < per_class; i++) {
+            const int64_t own = list.box[list.order[i]];
+            PITH_TRY(pith__run_spend(r, &spent, 4 * (found - first) + 64));
+            box b = nms_read_box(of + own * 4, centre);
             bool suppressed = false;
             for (int64_t k = first; k < found && !suppressed; k++)
                 suppressed = nms_overlap(b, nms_read_box(of + kept[3 * k + 2] * 4, centre)) > iou;
             if (suppressed) continue;
             kept[3 * found] = row / classes, kept[3 * found + 1] = row % classes,
-                     kept[3 * found + 2] = list[i].box;
+                     kept[3 * found + 2] = own;
             found++;
         }
     }

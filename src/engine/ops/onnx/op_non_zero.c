@@ -40,7 +40,9 @@ static pith_status non_zero_run(pith__run *r) {
     const int64_t total = pith__tensor_count(x), row = x->rank ? x->dims[last] : 1;
     int64_t found = 0, at = 0, row_begin = 0, place[PITH_MAX_RANK] = { 0 };
     uint8_t set[SELECTED];
+    int64_t spent = 0;
     for (int64_t i = 0, n; i < total; i += n) {
+        PITH_TRY(pith__run_spend(r, &spent, SELECTED));
         n = total - i < SELECTED ? total - i : SELECTED;
         non_zero_block(set, x, i, n);
         for (int64_t k = 0; k < n; k++) found += set[k];
@@ -49,6 +51,7 @@ static pith_status non_zero_run(pith__run *r) {
     int64_t *y = r->out[0]->data;
     if (x->rank) {
         for (int64_t i = 0, n; i < total; i += n) {
+            PITH_TRY(pith__run_spend(r, &spent, SELECTED * (8 + 4 * last)));
             n = total - i < SELECTED ? total - i : SELECTED;
             non_zero_block(set, x, i, n);
             for (int64_t k = 0; k < n; k++) {

@@ -49,11 +49,12 @@ static pith_status one_hot_run(pith__run *r) {
     size_t size = pith__element_size(y->dtype);
     for (int i = 0; i < axis; i++) outer *= y->dims[i];
     for (int i = axis + 1; i < y->rank; i++) inner *= y->dims[i];
-    pith__fill(y->data, r->in[2]->data, outer * n * inner, size);
+    PITH_TRY(pith__run_fill(r, y->data, r->in[2]->data, outer * n * inner, size));
     const char *on = (const char *)r->in[2]->data + size;
     if (n) {
         for (int64_t i = 0; i < outer * inner; i++) {
             int64_t at;
+            PITH_TRY(pith__run_step(r, i));
             pith__convert(&at, PITH_I64, 0, x->data, x->dtype, i, 1, true);
             if (at < 0) at += n;
             if (at >= 0 && at < n)

@@ -59,8 +59,10 @@ static pith_status random_run_normal(pith__run *r) {
     random_seed(&g, r->node);
     double mean = pith__node_float(r->node, "mean", 0),
            scale = pith__node_float(r->node, "scale", 1);
-    for (int64_t i = 0; i < pith__tensor_count(r->out[0]); i++)
+    for (int64_t i = 0; i < pith__tensor_count(r->out[0]); i++) {
+        PITH_TRY(pith__run_step(r, i));
         pith__wide_put(r->out[0], i, mean + scale * pith__random_normal(&g));
+    }
     return PITH_OK;
 }
 
@@ -68,8 +70,10 @@ static pith_status random_run_uniform(pith__run *r) {
     pith__random g;
     random_seed(&g, r->node);
     double low = pith__node_float(r->node, "low", 0), high = pith__node_float(r->node, "high", 1);
-    for (int64_t i = 0; i < pith__tensor_count(r->out[0]); i++)
+    for (int64_t i = 0; i < pith__tensor_count(r->out[0]); i++) {
+        PITH_TRY(pith__run_step(r, i));
         pith__wide_put(r->out[0], i, low + (high - low) * pith__random_uniform(&g));
+    }
     return PITH_OK;
 }
 
@@ -77,6 +81,7 @@ static pith_status random_run_bernoulli(pith__run *r) {
     pith__random g;
     random_seed(&g, r->node);
     for (int64_t i = 0; i < pith__tensor_count(r->out[0]); i++) {
+        PITH_TRY(pith__run_step(r, i));
         double p = pith__wide_get(r->in[0], i);
         pith__wide_put(r->out[0], i, pith__random_uniform(&g) < p);
     }
@@ -93,13 +98,16 @@ static pith_status random_run_multinomial(pith__run *r) {
     if (!classes && pith__tensor_count(y)) return pith__op_fail(r, "there are no classes");
     double *sums = r->exec->alloc(r->exec, (size_t)(classes + 1) * sizeof *sums);
     if (!sums) return pith__fail_memory(r->err, (size_t)classes * sizeof *sums);
+    int64_t spent = 0;
     for (int64_t row = 0; row < x->dims[0]; row++) {
+        PITH_TRY(pith__run_spend(r, &spent, 32 * classes));
         double most = -INFINITY, total = 0;
         /* log-probabilities */
         pith__convert(sums, PITH_F64, 0, x->data, x->dtype, row * classes, classes, true);
         for (int64_t k = 0; k < classes; k++) most = fmax(most, sums[k]);
         for (int64_t k = 0; k < classes; k++) sums[k] = total += exp(sums[k] - most);
         for (int64_t s = 0; s < samples; s++) {
+            PITH_TRY(pith__run_spend(r, &spent, 64 + 2 * classes));
             double u = pith__random_uniform(&g) * total;
             int64_t k = 0;
             while (k < classes - 1 && sums[k] <= u) k++;

@@ -81,6 +81,7 @@ static pith_status range_run(pith__run *r) {
         pith__convert(&start, PITH_I64, 0, r->in[0]->data, dtype, 0, 1, true);
         pith__convert(&delta, PITH_I64, 0, r->in[2]->data, dtype, 0, 1, true);
         for (int64_t i = 0; i < n; i++) {
+            PITH_TRY(pith__run_step(r, i));
             int64_t item = (int64_t)((uint64_t)start + (uint64_t)i * (uint64_t)delta);
             pith__convert(y->data, dtype, i, &item, PITH_I64, 0, 1, true);
         }
@@ -90,6 +91,7 @@ static pith_status range_run(pith__run *r) {
     pith__convert(&start, PITH_F64, 0, r->in[0]->data, dtype, 0, 1, true);
     pith__convert(&delta, PITH_F64, 0, r->in[2]->data, dtype, 0, 1, true);
     for (int64_t i = 0; i < n; i++) {
+        PITH_TRY(pith__run_step(r, i));
         double item = start + (double)i * delta;
         pith__convert(y->data, dtype, i, &item, PITH_F64, 0, 1, true);
     }

@@ -151,6 +151,7 @@ static pith_status recurrent_scratch(const pith__infer *c, const void *state, in
 typedef struct row {
     const recurrent *s;
     const pith__cell_fn *f;
+    pith__stop *stop;
     const double *w, *r, *b, *p;
     int64_t inputs, hidden;
     double *x_gates, *h_gates, *h, *c;
@@ -170,6 +171,7 @@ static double recurrent_dot(const double *a, const double *b, int64_t n) {
 static void recurrent_project(const row *t, const double *x, int64_t from, int64_t to) {
     int64_t all = recurrent_gates_of(t->s->kind) * t->hidden;
     for (int64_t g = from * t->hidden; g < to * t->hidden; g++) {
+        if (g % 64 == 0 && pith__stop_asked(t->stop)) return;
         if (x)
             t->x_gates[g] =
                 recurrent_dot(t->w + g * t->inputs, x, t->inputs) + (t->b ? t->b[g] : 0);
@@ -263,7 +265,7 @@ static pith_status recurrent_run(pith__run *r) {
     PITH_TRY(recurrent_check_sizes(r, directions, batch, gates, hidden));
     if (s->fast.possible) return pith__widen_run(r, PACKED, recurrent_run_fast);
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     const double *bias = recurrent_optional(&w, r, 3), *lengths = recurrent_optional(&w, r, 4),
                  *h0 = recurrent_optional(&w, r, 5);
     const double *c0 = recurrent_optional(&w, r, 6), *peep = recurrent_optional(&w, r, 7);
@@ -277,6 +279,7 @@ static pith_status recurrent_run(pith__run *r) {
         bool reverse = s->directions.first_is_reverse || d == 1;
         row t = { .s = s,
                   .f = s->activations + d * recurrent_activations_of(s->kind),
+                  .stop = r->exec->stop,
                   .w = w.in[1] + d * gates * inputs,
                   .r = w.in[2] + d * gates * hidden,
                   .b = bias ? bias + d * 2 * gates : NULL,
@@ -311,8 +314,7 @@ static pith_status recurrent_run(pith__run *r) {
             if (y_c) memcpy(y_c + last, t.c, (size_t)hidden * sizeof *y_c);
         }
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 /* Every round of every text multiplies by all weights. */

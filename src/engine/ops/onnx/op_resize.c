@@ -501,14 +501,15 @@ static void resize_run_nearest(pith__run *r, const resize *s, const target *t) {
 static pith_status resize_run_axis(const pith__run *r, const resize *s, const target *t, int d,
                                    const double *from, double *to, int64_t outer, int64_t length,
                                    int64_t inner, int parts, void *memory) {
-    int64_t half = resize_half_taps(s, t->scale[d], length), *index = memory, size = t->size[d];
+    int64_t half = resize_half_taps(s, t->scale[d], length), *index = memory, size = t->size[d],
+            spent = 0;
     double *weight = (double *)(index + 2 * half);
     for (int64_t i = 0; i < size; i++) {
-        PITH_TRY(pith__run_look(r));
         double x = resize_source_place(s, t, d, length, i);
         bool outside = s->coordinates == TF_CROP_AND_RESIZE && (x < 0 || x > (double)(length - 1));
         resize_make_taps(s, x, t->scale[d], length, half, index, weight);
         for (int64_t o = 0; o < outer; o++) {
+            PITH_TRY(pith__run_spend(r, &spent, 16 + 2 * half * (inner + 8)));
             double *row = to + (o * size + i) * inner;
             for (int64_t k = 0; k < inner; k++)
                 row[k] = outside && k % parts == 0 ? s->extrapolation : 0;
@@ -584,7 +585,7 @@ static pith_status resize_run(pith__run *r) {
     resize_sizes_of(in[0], &t, &widest, &taps, s);
     double *from = r->scratch, *to = from + widest * parts;
     void *memory = to + widest * parts;
-    pith__convert(from, PITH_F64, 0, x->data, part, 0, inner, true);
+    PITH_TRY(pith__run_convert(r, from, PITH_F64, x->data, part, inner));
     for (int d = 0; d < x->rank; d++) {
         inner /= x->dims[d];
         bool same =
@@ -598,10 +599,12 @@ static pith_status resize_run(pith__run *r) {
         outer *= t.size[d];
     }
     if (pith__dtype_is_int(x->dtype)) {
-        for (int64_t i = 0; i < outer; i++) from[i] = nearbyint(from[i]);
+        for (int64_t i = 0; i < outer; i++) {
+            PITH_TRY(pith__run_step(r, i));
+            from[i] = nearbyint(from[i]);
+        }
     }
-    pith__convert(r->out[0]->data, part, 0, from, PITH_F64, 0, outer * parts, true);
-    return PITH_OK;
+    return pith__run_convert(r, r->out[0]->data, part, from, PITH_F64, outer * parts);
 }
 
 /* Up to opset 10 the inputs were X and scales, and places were those of Upsample. */

@@ -32,6 +32,7 @@ static pith_status reverse_sequence_run(pith__run *r) {
     size_t bytes = pith__element_size(x->dtype);
     for (int i = 2; i < x->rank; i++) bytes *= (size_t)x->dims[i];
     if (bytes) {
+        int64_t spent = 0;
         for (int64_t b = 0; b < rows; b++) {
             int64_t length = ((const int64_t *)r->in[1]->data)[b];
             if (length < 0 || length > n) {
@@ -39,6 +40,7 @@ static pith_status reverse_sequence_run(pith__run *r) {
                                   (long long)length, (long long)n);
             }
             for (int64_t t = 0; t < n; t++) {
+                PITH_TRY(pith__run_spend(r, &spent, 16 + (int64_t)(bytes / 8)));
                 for (int k = 0; k < 2; k++) {
                     int64_t step = k && t < length ? length - 1 - t : t;
                     at[k] = batch ? step * rows + b : b * n + step;

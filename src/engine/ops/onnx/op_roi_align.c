@@ -59,7 +59,7 @@ static pith_status roi_align_run(pith__run *r) {
                           (long long)y->dims[0]);
     if (height < 1 || width < 1) return pith__op_fail(r, "the input is empty");
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     pith_str mode = pith__node_str(r->node, "coordinate_transformation_mode", "half_pixel");
     bool half = pith__str_is(mode, "half_pixel"),
          max = pith__str_is(pith__node_str(r->node, "mode", "avg"), "max");
@@ -100,8 +100,7 @@ static pith_status roi_align_run(pith__run *r) {
             w.out[0][n * channels * bins_h * bins_w + i] = value;
         }
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_RoiAlign = {

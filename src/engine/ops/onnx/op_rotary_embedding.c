@@ -36,8 +36,10 @@ static pith_status rotary_embedding_run(pith__run *r) {
         return pith__fail(r->err, PITH_ERR_ARGUMENT,
                           "caches and position ids do not fit the input");
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
+    int64_t spent = 0;
     for (int64_t i = 0; i < batch * heads * seq; i++) {
+        PITH_TRY(pith__run_spend(r, &spent, 32 + 4 * size));
         int64_t b = i / (heads * seq), s = packed ? i / heads % seq : i % seq, row = b * seq + s;
         if (ids) row = ((const int64_t *)ids->data)[row];
         if (row < 0 || row >= cache / half)
@@ -53,8 +55,7 @@ static pith_status rotary_embedding_run(pith__run *r) {
         }
         for (int64_t k = turned; k < size; k++) to[k] = from[k];
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_RotaryEmbedding = {

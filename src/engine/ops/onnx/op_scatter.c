@@ -77,9 +77,9 @@ static void scatter_put(const pith__run *r, int64_t at, int64_t from, int64_t n)
         memcpy(y, u, (size_t)n * size);
 }
 
-static void scatter_copy_data(const pith__run *r) {
-    if (r->in[0]->bytes && r->in[0]->data != r->out[0]->data)
-        memcpy(r->out[0]->data, r->in[0]->data, r->in[0]->bytes);
+static pith_status scatter_copy_data(const pith__run *r) {
+    if (r->in[0]->data == r->out[0]->data) return PITH_OK;
+    return pith__run_bytes(r, r->out[0]->data, r->in[0]->data, r->in[0]->bytes);
 }
 
 /* ---- ScatterElements ---- */
@@ -114,8 +114,9 @@ static pith_status scatter_run_elements_plain(pith__run *r) {
     int axis;
     PITH_TRY(pith__axis_normalize(pith__node_int(r->node, "axis", 0), x->rank, &axis, r->err));
     pith__strides(strides, x->dims, x->rank);
-    scatter_copy_data(r);
+    PITH_TRY(scatter_copy_data(r));
     for (int64_t i = 0; i < total; i++) {
+        PITH_TRY(pith__run_step(r, i));
         int64_t at = scatter_index_at(indices, i), n = x->dims[axis], to = 0;
         if (at < -n || at >= n) {
             return pith__fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld",
@@ -190,9 +191,11 @@ static pith_status scatter_run_nd_plain(pith__run *r) {
     pith__strides(strides, x->dims, x->rank);
     for (int i = 0; i < indices->rank - 1; i++) rows *= indices->dims[i];
     for (int i = (int)length; i < x->rank; i++) n *= x->dims[i];
-    scatter_copy_data(r);
+    PITH_TRY(scatter_copy_data(r));
     if (n > 0) {
+        int64_t spent = 0;
         for (int64_t i = 0; i < rows; i++) {
+            PITH_TRY(pith__run_spend(r, &spent, 32 + n));
             int64_t to = 0;
             for (int64_t k = 0; k < length; k++) {
                 int64_t at = scatter_index_at(indices, i * length + k), of = x->dims[k];
@@ -271,11 +274,13 @@ static pith_status scatter_run_cache_plain(pith__run *r) {
     size_t bytes = pith__element_size(x->dtype);
     for (int i = 0; i < axis; i++) outer *= x->dims[i];
     for (int i = axis + 1; i < x->rank; i++) bytes *= (size_t)x->dims[i];
-    scatter_copy_data(r);
+    PITH_TRY(scatter_copy_data(r));
     if (bytes == 0) return PITH_OK;
+    int64_t spent = 0;
     for (int64_t o = 0; o < outer; o++) {
         int64_t begin = first ? ((const int64_t *)first->data)[o / (outer / x->dims[0])] : 0;
         for (int64_t i = 0; i < m; i++) {
+            PITH_TRY(pith__run_spend(r, &spent, 32 + (int64_t)(bytes / 8)));
             int64_t at = begin < 0 || begin > n ? -1 : begin + i;
             if (circular && at >= n) at %= n;
             if (at < 0 || at >= n) {

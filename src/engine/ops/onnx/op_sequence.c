@@ -257,13 +257,16 @@ static pith_status sequence_run_join(pith__run *r) {
     PITH_TRY(pith__run_alloc(r, 0, items[0].dtype, rank, dims));
     for (int k = 0; k < axis; k++) outer *= dims[k];
     size_t row = outer ? r->out[0]->bytes / (size_t)outer : 0, at = 0;
+    int64_t spent = 0;
     if (row) {
         for (int64_t i = 0; i < count; i++) {
             size_t bytes = items[i].bytes / (size_t)outer;
             if (bytes) {
                 for (int64_t o = 0; o < outer; o++) {
-                    memcpy((char *)r->out[0]->data + (size_t)o * row + at,
-                           (const char *)items[i].data + (size_t)o * bytes, bytes);
+                    PITH_TRY(pith__run_spend(r, &spent, 8 + (int64_t)(bytes / 8)));
+                    PITH_TRY(pith__run_bytes(r, (char *)r->out[0]->data + (size_t)o * row + at,
+                                             (const char *)items[i].data + (size_t)o * bytes,
+                                             bytes));
                 }
             }
             at += bytes;
@@ -327,9 +330,12 @@ static pith_status sequence_cut(pith__run *r, pith_tensor *item, const pith_tens
     item->data = r->exec->alloc(r->exec, item->bytes);
     if (!item->data) return pith__fail_memory(r->err, item->bytes);
     if (bytes) {
+        int64_t spent = 0;
         for (int64_t o = 0; o < outer; o++) {
-            memcpy((char *)item->data + (size_t)o * bytes,
-                   (const char *)x->data + (size_t)o * row + (size_t)begin * unit, bytes);
+            PITH_TRY(pith__run_spend(r, &spent, 8 + (int64_t)(bytes / 8)));
+            PITH_TRY(pith__run_bytes(r, (char *)item->data + (size_t)o * bytes,
+                                     (const char *)x->data + (size_t)o * row + (size_t)begin * unit,
+                                     bytes));
         }
     }
     return PITH_OK;

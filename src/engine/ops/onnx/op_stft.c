@@ -49,7 +49,7 @@ static pith_status stft_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0], *window = r->in_count > 2 ? r->in[2] : NULL;
     const pith_tensor *length = r->in_count > 3 ? r->in[3] : NULL;
     pith__wide w;
-    pith__wide_open(&w, r);
+    PITH_TRY(pith__wide_open(&w, r));
     int64_t step = pith__transform_index(r->in[1]), parts = x->dims[2], frames = y->dims[1],
             bins = y->dims[2];
     int64_t n = window ? window->dims[0] : x->dims[1];
@@ -59,21 +59,25 @@ static pith_status stft_run(pith__run *r) {
     if (parts != 1 && parts != 2)
         return pith__op_fail(r, "the last dimension is %lld, not 1 or 2", (long long)parts);
     pith__transform t;
-    pith__transform_init(&t, w.rest, n, false);
+    int64_t spent = 0;
+    PITH_TRY(pith__transform_init(&t, r, w.rest, n, false));
     for (int64_t f = 0; f < x->dims[0] * frames; f++) {
-        PITH_TRY(pith__run_look(r));
+        PITH_TRY(pith__run_spend(r, &spent, 16 * n));
         const double *from = w.in[0] + (f / frames * x->dims[1] + f % frames * step) * parts;
         double *to = w.out[0] + f * bins * 2;
         for (int64_t i = 0; i < n; i++) {
+            PITH_TRY(pith__run_spend(r, &spent, 4));
             double weight = window ? w.in[2][i] : 1;
             pith__transform_put(&t, i, weight * from[i * parts],
                                 parts == 2 ? weight * from[i * parts + 1] : 0);
         }
-        pith__transform_run(&t, false);
-        for (int64_t i = 0; i < 2 * bins; i++) to[i] = pith__transform_get(&t, i / 2, (int)(i % 2));
+        PITH_TRY(pith__transform_run(&t, false));
+        for (int64_t i = 0; i < 2 * bins; i++) {
+            PITH_TRY(pith__run_spend(r, &spent, 4));
+            to[i] = pith__transform_get(&t, i / 2, (int)(i % 2));
+        }
     }
-    pith__wide_close(&w, r);
-    return PITH_OK;
+    return pith__wide_close(&w, r);
 }
 
 const pith__op pith__op_STFT = {

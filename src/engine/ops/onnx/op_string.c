@@ -30,6 +30,7 @@ static pith_status string_run_concat(pith__run *r) {
     const pith_tensor *a = r->in[0], *b = r->in[1];
     pith_str *y = r->out[0]->data;
     for (int64_t i = 0; i < pith__tensor_count(r->out[0]); i++) {
+        PITH_TRY(pith__run_step(r, i * 8));
         pith_str left = ((const pith_str *)a->data)[string_broadcast_index(a, r->out[0], i)];
         pith_str right = ((const pith_str *)b->data)[string_broadcast_index(b, r->out[0], i)];
         char *text = r->exec->alloc(r->exec, left.size + right.size + 1);
@@ -115,10 +116,11 @@ static pith_status string_run_split(pith__run *r) {
     const pith_str *texts = x->data;
     pith_str delimiter = pith__node_str(r->node, "delimiter", "");
     int64_t most = pith__node_int(r->node, "maxsplit", INT64_MAX), count = pith__tensor_count(x),
-            widest = 0;
+            widest = 0, spent = 0;
     if (most < 0) most = INT64_MAX;
     if (r->out_count > 1 && r->out[1]) PITH_TRY(pith__run_alloc(r, 1, PITH_I64, x->rank, x->dims));
     for (int64_t i = 0; i < count; i++) {
+        PITH_TRY(pith__run_spend(r, &spent, 64 + 8 * (int64_t)texts[i].size));
         int64_t parts = string_split(texts[i], delimiter, most, NULL, 0);
         if (parts > widest) widest = parts;
         if (r->out_count > 1 && r->out[1]) ((int64_t *)r->out[1]->data)[i] = parts;
@@ -129,9 +131,14 @@ static pith_status string_run_split(pith__run *r) {
     dims[x->rank] = widest;
     PITH_TRY(pith__run_alloc(r, 0, PITH_STRING, x->rank + 1, dims));
     pith_str *y = r->out[0]->data;
-    for (int64_t i = 0; i < count * widest; i++) y[i] = PITH_STR("");
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count * widest; i++) {
+        PITH_TRY(pith__run_step(r, i));
+        y[i] = PITH_STR("");
+    }
+    for (int64_t i = 0; i < count; i++) {
+        PITH_TRY(pith__run_spend(r, &spent, 64 + 8 * (int64_t)texts[i].size));
         string_split(texts[i], delimiter, most, y + i * widest, widest);
+    }
     return PITH_OK;
 }
 
@@ -195,6 +202,7 @@ static pith_status string_run_normalizer(pith__run *r) {
     if (!texts) return pith__fail_memory(r->err, (size_t)count * sizeof *texts);
     for (int64_t i = 0; i < count; i++) {
         pith_str text = ((const pith_str *)x->data)[i], compared = text;
+        PITH_TRY(pith__run_look(r));
         if (!sensitive) PITH_TRY(string_change_case(r, &compared, LOWER));
         bool stop = false;
         for (size_t k = 0; k < stop_count && !stop; k++) {

@@ -107,19 +107,23 @@ static pith_status tfidf_run(pith__run *r) {
     /* elements further apart than the row is long are not there */
     int64_t skip = t->skip < length ? t->skip : length;
     float *y = r->out[0]->data;
-    memset(y, 0, r->out[0]->bytes);
+    PITH_TRY(pith__run_bytes(r, y, NULL, r->out[0]->bytes));
+    int64_t spent = 0;
     for (int64_t row = 0; row < rows; row++, y += t->width) {
         size_t gram = 0;
         for (size_t size = 0; size < t->count_count; size++) {
             int64_t n = (int64_t)size + 1, begin = t->counts[size];
             int64_t end = size + 1 < t->count_count ? t->counts[size + 1] : (int64_t)t->items;
             for (int64_t at = begin; at < end; at += n, gram++) {
-                PITH_TRY(pith__run_look(r));
+                PITH_TRY(pith__run_spend(r, &spent, 16));
                 if (n < t->shortest || n > t->longest) continue;
-                for (int64_t step = 1; step <= (n == 1 ? 1 : skip + 1); step++)
-                    for (int64_t from = 0; from + (n - 1) * step < length; from++)
+                for (int64_t step = 1; step <= (n == 1 ? 1 : skip + 1); step++) {
+                    for (int64_t from = 0; from + (n - 1) * step < length; from++) {
+                        PITH_TRY(pith__run_spend(r, &spent, 4));
                         if (tfidf_matches(t, (size_t)at, n, x, row * length + from, step))
                             y[t->indexes[gram]] += 1;
+                    }
+                }
             }
         }
         if (!t->idf) continue;

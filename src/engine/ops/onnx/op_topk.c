@@ -84,6 +84,7 @@ typedef struct topk {
 static void topk_run_part(void *context, size_t part, int worker) {
     const topk *t = context;
     const state *s = t->r->state;
+    pith__stop *stop = t->r->exec->stop;
     int64_t *indices = (int64_t *)t->r->scratch + worker * t->per_worker;
     int64_t first = (int64_t)part * t->per_part,
             end = first + t->per_part < t->rows ? first + t->per_part : t->rows;
@@ -92,10 +93,11 @@ static void topk_run_part(void *context, size_t part, int worker) {
         const char *row =
             (const char *)t->r->in[0]->data + (size_t)(o * t->n * t->inner + column) * t->size;
         if (t->select)
-            s->best(indices, row, t->n, t->inner, t->k, t->largest);
+            s->best(indices, row, t->n, t->inner, t->k, t->largest, stop);
         else
-            s->sort(indices, indices + t->n, row, t->n, t->inner, t->largest);
+            s->sort(indices, indices + t->n, row, t->n, t->inner, t->largest, stop);
         for (int64_t e = 0; e < t->k; e++) {
+            if (!(e & (PITH_LOOK_STEPS - 1)) && pith__stop_asked(stop)) return;
             int64_t to = (o * t->k + e) * t->inner + column;
             if (t->values)
                 memcpy((char *)t->values->data + (size_t)to * t->size,

@@ -95,6 +95,7 @@ static pith_status optimiser_run_update(pith__run *r, update *f) {
             if (pith__tensor_count(r->in[2 + i + k * n]) != elements)
                 return pith__op_fail(r, "tensors of X %d differ in size", i);
         for (int64_t e = 0; e < elements; e++) {
+            PITH_TRY(pith__run_step(r, e));
             double x = pith__wide_get(r->in[2 + i], e), g = pith__wide_get(r->in[2 + n + i], e),
                    state[2] = { 0 };
             for (int k = 0; k < s->states; k++)

@@ -24,7 +24,9 @@ static pith_status trilu_run(pith__run *r) {
     if (shift < -rows - columns) shift = -rows - columns;
     if (shift > rows + columns) shift = rows + columns;
     if (!pith__tensor_count(x)) return PITH_OK;
+    int64_t spent = 0;
     for (int64_t i = 0; i < pith__tensor_count(x) / columns; i++) {
+        PITH_TRY(pith__run_spend(r, &spent, 16 + columns));
         int64_t cut = i % rows + shift + !upper; /* first column of the upper part, one after the
                                                     last of the lower */
         if (cut < 0) cut = 0;

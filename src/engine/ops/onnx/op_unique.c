@@ -63,8 +63,8 @@ static pith_status unique_slices(pith__run *r, unique *u) {
     if (!u->rows) return pith__fail_memory(r->err, x->bytes);
     int64_t dims[3] = { n, u->outer, u->inner }, from[3] = { u->inner, n * u->inner, 1 },
             to[3] = { u->length, u->inner, 1 };
-    if (pith__tensor_count(x)) pith__move(u->rows, to, x->data, from, dims, 3, u->size, NULL);
-    return PITH_OK;
+    if (pith__tensor_count(x)) pith__run_move(r, u->rows, to, x->data, from, dims, 3, u->size);
+    return pith__run_look(r);
 }
 
 /* Sorts the rows by their elements (of complex ones: real, then imaginary part) from the last to
@@ -79,17 +79,28 @@ static pith_status unique_sort(pith__run *r, unique *u) {
     if (!column || (half && !wide)) return pith__fail_memory(r->err, (size_t)n * u->size);
     int64_t parts = pith__parts(dtype);
     size_t part = u->size / (size_t)parts;
-    for (int64_t i = 0; i < n; i++) u->order[i] = i;
+    int64_t spent = 0;
+    for (int64_t i = 0; i < n; i++) {
+        PITH_TRY(pith__run_spend(r, &spent, 16));
+        u->order[i] = i;
+    }
     /* stable, so that earlier elements weigh more */
     for (int64_t e = u->length * parts - 1; e >= 0; e--) {
-        PITH_TRY(pith__run_look(r));
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = 0; i < n; i++) {
+            PITH_TRY(pith__run_spend(r, &spent, 32));
             memcpy(column + (size_t)i * part,
                    u->rows + (size_t)u->order[i] * u->row + (size_t)e * part, part);
+        }
         if (wide) pith__convert(wide, PITH_F32, 0, column, dtype, 0, n, true);
-        sort(sorted, u->spare, wide ? (const void *)wide : column, n, 1, false);
-        for (int64_t i = 0; i < n; i++) u->spare[i] = u->order[sorted[i]];
-        memcpy(u->order, u->spare, (size_t)n * sizeof *u->order);
+        sort(sorted, u->spare, wide ? (const void *)wide : column, n, 1, false, r->exec->stop);
+        PITH_TRY(pith__run_look(r));
+        for (int64_t i = 0; i < n; i++) {
+            PITH_TRY(pith__run_spend(r, &spent, 16));
+            u->spare[i] = u->order[sorted[i]];
+        }
+        int64_t *const before = u->order;
+        u->order = u->spare;
+        u->spare = before;
     }
     return PITH_OK;
 }
@@ -105,8 +116,10 @@ static bool unique_equal(const unique *u, int dtype, int64_t a, int64_t b) {
 }
 
 /* Walks equal neighbours. */
-static void unique_group(unique *u, int dtype, bool sorted) {
+static pith_status unique_group(const pith__run *r, unique *u, int dtype, bool sorted) {
+    int64_t spent = 0;
     for (int64_t i = 0; i < u->n; i++) {
+        PITH_TRY(pith__run_spend(r, &spent, 64 + (int64_t)(u->row / 16)));
         int64_t row = u->order[i];
         if (i == 0 || !unique_equal(u, dtype, row, u->order[i - 1]))
             u->first[u->groups++] = row;
@@ -114,13 +127,18 @@ static void unique_group(unique *u, int dtype, bool sorted) {
             u->first[u->groups - 1] = row;
         u->group[row] = u->groups - 1;
     }
-    for (int64_t g = 0; g < u->groups; g++) u->place[g] = g;
+    for (int64_t g = 0; g < u->groups; g++) {
+        PITH_TRY(pith__run_spend(r, &spent, 16));
+        u->place[g] = g;
+    }
     int64_t next = 0;
     if (!sorted) {
         for (int64_t i = 0; i < u->n; i++) {
+            PITH_TRY(pith__run_step(r, i));
             if (u->first[u->group[i]] == i) u->place[u->group[i]] = next++;
         }
     }
+    return PITH_OK;
 }
 
 /* The rows go back into slices of the output, at the place of their group. */
@@ -134,7 +152,9 @@ static pith_status unique_put_rows(pith__run *r, const unique *u) {
     int64_t one[2] = { u->outer, u->inner }, in[2] = { u->inner, 1 },
             out[2] = { u->groups * u->inner, 1 };
     if (u->length) {
+        int64_t spent = 0;
         for (int64_t g = 0; g < u->groups; g++) {
+            PITH_TRY(pith__run_spend(r, &spent, 64 + u->length));
             pith__move((char *)r->out[0]->data + (size_t)(u->place[g] * u->inner) * u->size, out,
                        u->rows + (size_t)u->first[g] * u->row, in, one, 2, u->size, NULL);
         }
@@ -149,10 +169,14 @@ static pith_status unique_put_numbers(pith__run *r, const unique *u, int output)
     int64_t *y = r->out[output]->data;
     if (output == 3) memset(y, 0, (size_t)u->groups * sizeof *y);
     if (output == 1) {
-        for (int64_t g = 0; g < u->groups; g++) y[u->place[g]] = u->first[g];
+        for (int64_t g = 0; g < u->groups; g++) {
+            PITH_TRY(pith__run_step(r, g));
+            y[u->place[g]] = u->first[g];
+        }
     }
     if (output > 1) {
         for (int64_t k = 0; k < u->n; k++) {
+            PITH_TRY(pith__run_step(r, k));
             if (output == 2)
                 y[k] = u->place[u->group[k]];
             else
@@ -176,7 +200,7 @@ static pith_status unique_run(pith__run *r) {
     unique u = { 0 };
     PITH_TRY(unique_slices(r, &u));
     PITH_TRY(unique_sort(r, &u));
-    unique_group(&u, r->in[0]->dtype, pith__node_int(r->node, "sorted", 1) != 0);
+    PITH_TRY(unique_group(r, &u, r->in[0]->dtype, pith__node_int(r->node, "sorted", 1) != 0));
     if (r->out[0]) PITH_TRY(unique_put_rows(r, &u));
     for (int i = 1; i < r->out_count; i++) {
         if (r->out[i]) PITH_TRY(unique_put_numbers(r, &u, i));

@@ -22,6 +22,7 @@ static pith_status window_run(pith__run *r, double a, double b, double c) {
     const pith_tensor *y = r->out[0];
     double n = (double)y->dims[0] - (pith__node_int(r->node, "periodic", 1) ? 0 : 1);
     for (int64_t i = 0; i < y->dims[0]; i++) {
+        PITH_TRY(pith__run_step(r, i));
         double angle = 2 * PI * (double)i / n;
         pith__wide_put(y, i, a - b * cos(angle) + c * cos(2 * angle));
     }

@@ -114,7 +114,7 @@ static pith_status each_text_run(pith__run *r) {
             made.dims[0] != to.dims[0])
             return pith__op_fail(r, "the body gives other rows than those of text %lld",
                                  (long long)t);
-        if (to.bytes) memcpy(to.data, made.data, to.bytes);
+        PITH_TRY(pith__run_bytes(r, to.data, made.data, to.bytes));
     }
     return PITH_OK;
 }

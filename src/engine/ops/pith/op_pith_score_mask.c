@@ -47,8 +47,10 @@ static pith_status score_mask_run(pith__run *r) {
                m->dims[3] >= keys;
     if (!fits) return pith__op_fail(r, "the mask does not have the shape of the keys");
     float filter = pith__node_float(r->node, "filter", -10000.0f), *y = r->out[0]->data;
+    int64_t spent = 0;
     for (int64_t b = 0; b < batch; b++) {
         for (int64_t i = 0; i < queries; i++, y += keys) {
+            PITH_TRY(pith__run_spend(r, &spent, 16 + 2 * keys));
             int64_t row =
                 m->rank == 4 ? (b * m->dims[2] + first + i) * m->dims[3] : (b * queries + i) * keys;
             for (int64_t k = 0; k < keys; k++) {

@@ -44,27 +44,42 @@ static double *wide_take(char **at, const pith_tensor *t) {
     return array;
 }
 
+pith_status pith__run_convert(const pith__run *r, void *to, int to_dtype, const void *from,
+                              int from_dtype, int64_t count) {
+    for (int64_t at = 0, n; at < count; at += n) {
+        n = count - at < PITH_LOOK_STEPS ? count - at : PITH_LOOK_STEPS;
+        PITH_TRY(pith__run_look(r));
+        pith__convert(to, to_dtype, at, from, from_dtype, at, n, true);
+    }
+    return PITH_OK;
+}
+
 /* Complex numbers count as two doubles. Outputs begin as zero, so that operators can add to them.
  */
-void pith__wide_open(pith__wide *w, const pith__run *r) {
+pith_status pith__wide_open(pith__wide *w, const pith__run *r) {
     char *at = r->scratch;
     memset(w, 0, sizeof *w);
     for (int i = 0; i < r->in_count && i < PITH_WIDE_MAX; i++) {
         w->in[i] = wide_take(&at, r->in[i]);
         if (w->in[i])
-            pith__convert(w->in[i], PITH_F64, 0, r->in[i]->data, pith__part_dtype(r->in[i]->dtype),
-                          0, wide_count_parts(r->in[i]), true);
+            PITH_TRY(pith__run_convert(r, w->in[i], PITH_F64, r->in[i]->data,
+                                       pith__part_dtype(r->in[i]->dtype),
+                                       wide_count_parts(r->in[i])));
     }
     for (int i = 0; i < r->out_count && i < PITH_WIDE_MAX; i++) {
         w->out[i] = wide_take(&at, r->out[i]);
-        if (w->out[i]) memset(w->out[i], 0, (size_t)wide_count_parts(r->out[i]) * sizeof(double));
+        if (w->out[i])
+            PITH_TRY(pith__run_bytes(r, w->out[i], NULL,
+                                     (size_t)wide_count_parts(r->out[i]) * sizeof(double)));
     }
     w->rest = at;
+    return PITH_OK;
 }
 
-void pith__wide_close(const pith__wide *w, const pith__run *r) {
+pith_status pith__wide_close(const pith__wide *w, const pith__run *r) {
     for (int i = 0; i < r->out_count && i < PITH_WIDE_MAX; i++)
         if (w->out[i])
-            pith__convert(r->out[i]->data, pith__part_dtype(r->out[i]->dtype), 0, w->out[i],
-                          PITH_F64, 0, wide_count_parts(r->out[i]), true);
+            PITH_TRY(pith__run_convert(r, r->out[i]->data, pith__part_dtype(r->out[i]->dtype),
+                                       w->out[i], PITH_F64, wide_count_parts(r->out[i])));
+    return PITH_OK;
 }

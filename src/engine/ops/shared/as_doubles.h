@@ -28,12 +28,16 @@ static inline void pith__wide_put(const pith_tensor *t, int64_t i, double x) {
     pith__convert(t->data, t->dtype, i, &x, PITH_F64, 0, 1, true);
 }
 
+/* count numbers from the first ones on (pith__convert), piece by piece, as far as the run need not
+ * stop. */
+pith_status pith__run_convert(const pith__run *r, void *to, int to_dtype, const void *from,
+                              int from_dtype, int64_t count);
 /* Sets *bytes to the memory for copies of all inputs and outputs (at most PITH_WIDE_MAX of each).
  */
 pith_status pith__wide_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes);
-/* Converts the inputs; outputs are zero. */
-void pith__wide_open(pith__wide *w, const pith__run *r);
+/* Converts the inputs; outputs are zero. Fails if the run must stop, as the next does. */
+pith_status pith__wide_open(pith__wide *w, const pith__run *r);
 /* Converts the outputs. */
-void pith__wide_close(const pith__wide *w, const pith__run *r);
+pith_status pith__wide_close(const pith__wide *w, const pith__run *r);
 
 #endif

@@ -70,7 +70,7 @@ static const pith__op *bind_find_op(const binder *b, const pith__node *node) {
             pith__piece_used(pith__op_table[i]);
             return pith__op_table[i];
         }
-    const pith__op *custom = pith__custom_find(domain, node->op_type);
+    const pith__op *custom = pith__custom_find(b->root->operators, domain, node->op_type);
     if (custom) pith__piece_used(custom);
     return custom;
 }
@@ -442,10 +442,10 @@ pith_status pith__ops_bind_compiled(pith__graph *graph, pith_error *err) {
 }
 
 /* For nodes that passes make. Their operators belong to the engine, unless a selective build lacks
- * them. */
+ * them, or are those of a node that is copied. */
 pith_status pith__op_bind_node(pith__node *node, pith_error *err) {
     char place[256];
-    node->op = pith__op_find(node->domain, node->op_type);
+    node->op = pith__op_of_node(node);
     if (!node->op) {
         char name[512];
         pith__node_place(node, place, sizeof place);

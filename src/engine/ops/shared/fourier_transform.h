@@ -14,13 +14,15 @@ typedef struct pith__transform {
     int64_t n;
     pith__fft_fn *fft;
     void *x, *y, *rest, *roots;
+    const pith__run *run;
     bool single;
 } pith__transform;
 
-/* memory: what pith__transform_bytes asks for. */
-void pith__transform_init(pith__transform *t, char *memory, int64_t n, bool single);
+/* memory: what pith__transform_bytes asks for. Fails if the run must stop, as the next does. */
+pith_status pith__transform_init(pith__transform *t, const pith__run *run, char *memory, int64_t n,
+                                 bool single);
 /* y from x; the inverse transform divides by n. */
-void pith__transform_run(pith__transform *t, bool inverse);
+pith_status pith__transform_run(pith__transform *t, bool inverse);
 /* Adds the memory of a transform of length n to *bytes; nothing while n is not known. */
 pith_status pith__transform_bytes(const pith__infer *c, pith__dim n, size_t *bytes);
 /* A length or step: one number, i32 or i64. */

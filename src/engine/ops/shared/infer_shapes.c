@@ -239,7 +239,19 @@ void pith__run_move(pith__run *r, void *to, const int64_t *to_strides, const voi
     pith__run_turn(r, NULL, to, to_strides, from, from_strides, dims, rank, size);
 }
 
-/* Moves by strides, shared by threads along the first axis that is longer than 1. */
+pith_status pith__run_fill(const pith__run *r, void *to, const void *value, int64_t n,
+                           size_t size) {
+    enum { PIECE = 1 << 18 };
+    for (int64_t at = 0, part; at < n; at += part) {
+        part = n - at < PIECE ? n - at : PIECE;
+        if (at) PITH_TRY(pith__run_look(r));
+        pith__fill((char *)to + (size_t)at * size, value, part, size);
+    }
+    return PITH_OK;
+}
+
+/* Moves by strides, shared by threads along the first axis that is longer than 1. Of a run that may
+ * have to stop, long rows of it are moved one after the other, each in parts of its own. */
 void pith__run_turn(pith__run *r, pith__turn_fn *turn, void *to, const int64_t *to_strides,
                     const void *from, const int64_t *from_strides, const int64_t *dims, int rank,
                     size_t size) {
@@ -253,6 +265,16 @@ void pith__run_turn(pith__run *r, pith__turn_fn *turn, void *to, const int64_t *
     for (int i = 1; i < rank; i++) inner *= dims[i];
     if (rank == 0 || dims[0] <= 1 || inner == 0) {
         pith__move(to, to_strides, from, from_strides, dims, rank, size, turn);
+        return;
+    }
+    enum { LONG = 1 << 21 };
+    if (r->exec->stop && inner > LONG && (rank > 2 || !turn)) {
+        for (int64_t i = 0; i < dims[0]; i++) {
+            if (pith__stop_asked(r->exec->stop)) break;
+            pith__run_turn(r, turn, (char *)to + i * to_strides[0] * (int64_t)size, to_strides + 1,
+                           (const char *)from + i * from_strides[0] * (int64_t)size,
+                           from_strides + 1, dims + 1, rank - 1, size);
+        }
         return;
     }
     move_job j = { to,           from, to_strides,

@@ -67,7 +67,9 @@ pith_status pith__prepare_kernel(pith__prepare *c, const char *family, int dtype
 /* pith__move (engine/kernels/move.h), shared among the run's threads along the first dimension. */
 void pith__run_move(pith__run *r, void *to, const int64_t *to_strides, const void *from,
                     const int64_t *from_strides, const int64_t *dims, int rank, size_t size);
-/* The same with a loop for rows that become columns. */
+/* pith__fill (likewise), piece by piece. */
+pith_status pith__run_fill(const pith__run *r, void *to, const void *value, int64_t n, size_t size);
+/* The same as pith__run_move with a loop for rows that become columns. */
 void pith__run_turn(pith__run *r, pith__turn_fn *turn, void *to, const int64_t *to_strides,
                     const void *from, const int64_t *from_strides, const int64_t *dims, int rank,
                     size_t size);

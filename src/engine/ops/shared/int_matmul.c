@@ -113,14 +113,18 @@ static void int_product_run_part(void *context, size_t part, int worker) {
                                      .a_signed = g->a_signed });
 }
 
-/* Few rows are cut by columns, so that each thread has a part. */
-static size_t int_product_split(job *w, int threads) {
+/* Few rows are cut by columns, so that each thread has a part; so are long ones of a run that may
+ * have to stop. */
+static size_t int_product_split(const pith__run *r, job *w) {
+    const int threads = r->exec->threads;
     const int64_t m = w->g.m, n = w->g.n, row_parts = (m + ROWS - 1) / ROWS;
     const double most = (double)m * (double)n * (double)w->g.k / GRAIN;
     int64_t parts = most < threads ? (int64_t)most : threads,
             wanted = (parts + row_parts - 1) / row_parts;
     int64_t strips = (n + COLUMNS - 1) / COLUMNS;
-    if (wanted < 1) wanted = 1;
+    const int64_t least =
+        pith__run_parts_least(r, (double)(m < ROWS ? m : ROWS) * (double)n * (double)w->g.k);
+    if (wanted < least) wanted = least;
     w->columns = (strips + wanted - 1) / wanted * COLUMNS;
     w->column_parts = (n + w->columns - 1) / w->columns;
     return (size_t)(row_parts * w->column_parts);
@@ -173,5 +177,5 @@ void pith__int_product_run(pith__run *r, const pith__int_product *p, void *scrat
         w.g.b = rest;
     }
     int_matmul_read_column_sums(column_sums, w.g.b, n, k);
-    pith__run_parallel(r, int_product_run_part, &w, int_product_split(&w, r->exec->threads));
+    pith__run_parallel(r, int_product_run_part, &w, int_product_split(r, &w));
 }

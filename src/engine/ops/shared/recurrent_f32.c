@@ -154,8 +154,9 @@ static void recur_project_part(void *context, size_t part, int worker) {
 }
 
 /* to[rows, n] = from[rows, hidden] times the matrix at `packed`. */
-static void recur_product(const pith__recur *p, float *to, const float *from, const float *packed,
+static void recur_product(const job *j, float *to, const float *from, const float *packed,
                           int64_t rows, int64_t n, int64_t stride) {
+    const pith__recur *p = j->p;
     pith__gemm g = { .a = from,
                      .b = packed,
                      .c = to,
@@ -164,7 +165,13 @@ static void recur_product(const pith__recur *p, float *to, const float *from, co
                      .k = p->hidden,
                      .lda = p->hidden,
                      .ldc = stride };
-    p->gemm(&g, 0, rows, 0, n);
+    const int64_t parts =
+                      pith__run_parts_least(j->run, (double)rows * (double)n * (double)p->hidden),
+                  each = (rows + parts - 1) / parts;
+    for (int64_t m = 0; m < rows; m += each) {
+        if (m && pith__stop_asked(j->run->exec->stop)) return;
+        p->gemm(&g, m, m + each < rows ? m + each : rows, 0, n);
+    }
 }
 
 /* The gates from the input of a row in step k of the direction; NULL after its end. */
@@ -213,7 +220,7 @@ static void recur_steps_part(void *context, size_t part, int worker) {
     if (r0 < r1) {
         for (int64_t k = j->first; k < j->end; k++) {
             if (pith__stop_asked(j->run->exec->stop)) return;
-            recur_product(p, j->g + own * j->m.all, j->h + own * n, packed, r1 - r0,
+            recur_product(j, j->g + own * j->m.all, j->h + own * n, packed, r1 - r0,
                           split ? 2 * n : j->m.all, j->m.all);
             if (split) {
                 for (int64_t row = r0; row < r1; row++) {
@@ -225,7 +232,7 @@ static void recur_steps_part(void *context, size_t part, int worker) {
                 }
             }
             if (split)
-                recur_product(p, j->g + own * j->m.all + 2 * n, j->reset + own * n,
+                recur_product(j, j->g + own * j->m.all + 2 * n, j->reset + own * n,
                               packed + p->r_rest, r1 - r0, n, j->m.all);
             for (int64_t row = r0; row < r1; row++) {
                 int64_t at = d * j->batch + row;
@@ -310,7 +317,7 @@ pith_status pith__recur_run(pith__run *r, const pith__recur *p) {
     j.reset = j.z + states;
     j.g = j.reset + states;
     j.y = recur_output(r, 0);
-    if (j.y) memset(j.y, 0, r->out[0]->bytes);
+    if (j.y) PITH_TRY(pith__run_bytes(r, j.y, NULL, r->out[0]->bytes));
     recur_biases(&j);
     recur_states(&j, j.h, recur_input(r, 5), false);
     recur_states(&j, j.c, recur_input(r, 6), false);

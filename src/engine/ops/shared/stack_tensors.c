@@ -35,8 +35,7 @@ static pith_status stack_reserve(pith__run *r, pith__stack *stack) {
         return pith__fail_memory(r->err, SIZE_MAX);
     char *grown = r->exec->alloc(r->exec, bytes);
     if (!grown) return pith__fail_memory(r->err, bytes);
-    if (stack->count && stack->item.bytes)
-        memcpy(grown, stack->data, (size_t)stack->count * stack->item.bytes);
+    PITH_TRY(pith__run_bytes(r, grown, stack->data, (size_t)stack->count * stack->item.bytes));
     stack->data = grown;
     stack->capacity = wanted;
     return PITH_OK;
@@ -48,8 +47,8 @@ pith_status pith__stack_push(pith__run *r, pith__stack *stack, const pith_tensor
     PITH_TRY(stack_reserve(r, stack));
     pith_tensor copy = *item;
     if (item->dtype == PITH_STRING) PITH_TRY(pith__run_copy(r, &copy, item));
-    if (item->bytes)
-        memcpy(stack->data + (size_t)stack->count * item->bytes, copy.data, item->bytes);
+    PITH_TRY(pith__run_bytes(r, stack->data + (size_t)stack->count * item->bytes, copy.data,
+                             item->bytes));
     stack->count++;
     return PITH_OK;
 }
@@ -86,12 +85,14 @@ pith_status pith__stack_finish(pith__run *r, int output, pith__stack *stack, int
     stack_split_at(item, at, &outer, &inner);
     char *to = r->out[output]->data;
     if (inner) {
+        int64_t spent = 0;
         for (int64_t i = 0; i < stack->count; i++) {
             const char *from = stack->data + (size_t)i * item->bytes;
             int64_t place = reverse ? stack->count - 1 - i : i;
             for (int64_t o = 0; o < outer; o++) {
-                memcpy(to + (size_t)(o * stack->count + place) * inner, from + (size_t)o * inner,
-                       inner);
+                PITH_TRY(pith__run_spend(r, &spent, 8 + (int64_t)(inner / 8)));
+                PITH_TRY(pith__run_bytes(r, to + (size_t)(o * stack->count + place) * inner,
+                                         from + (size_t)o * inner, inner));
             }
         }
     }
@@ -115,7 +116,9 @@ pith_status pith__stack_slice(pith__run *r, pith_tensor *item, const pith_tensor
     if (!*buffer) return pith__fail_memory(r->err, item->bytes);
     item->data = *buffer;
     if (inner) {
+        int64_t spent = 0;
         for (int64_t o = 0; o < outer; o++) {
+            PITH_TRY(pith__run_spend(r, &spent, 8 + (int64_t)(inner / 8)));
             memcpy((char *)*buffer + (size_t)o * inner,
                    (const char *)x->data + (size_t)o * row + (size_t)i * inner, inner);
         }

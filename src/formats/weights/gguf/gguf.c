@@ -5,6 +5,8 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/memory/account.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "formats/weights/gguf/gguf_blocks.h"
 #include "formats/weights/gguf/gguf_header.h"
@@ -12,11 +14,15 @@
 
 enum { DIMS_MAX = 4, ALIGNMENT = 32, ALIGNMENT_MOST = 1 << 20 };
 
+/* Blocks that are decoded between two looks whether to stop: a millisecond. */
+enum { GGUF_LOOK = 4096 };
+
 typedef struct gguf {
     pith__gguf at;
     pith__gguf_settings settings;
     pith__weights *weights;
     pith_error *err;
+    pith__stop *stop;
     uint64_t alignment, used; /* used: bytes of data that tensors take; more than there are means
                                  that they overlap */
 } gguf;
@@ -80,7 +86,10 @@ static pith_status gguf_data(gguf *g, pith_tensor *tensor, const gguf_tensor *t,
     float *to = pith__arena_alloc64(g->weights->arena, tensor->bytes);
     if (!to) return pith__fail_memory(g->err, tensor->bytes);
     tensor->data = to;
-    for (uint64_t i = 0; i < blocks; i++) form->decode(to + i * elements, from + i * each);
+    for (uint64_t i = 0; i < blocks; i++) {
+        if (i % GGUF_LOOK == 0) PITH_TRY(pith__stop_check(g->stop, g->err));
+        form->decode(to + i * elements, from + i * each);
+    }
     return PITH_OK;
 }
 
@@ -165,7 +174,9 @@ static pith_status gguf_header(gguf *g, pith_str bytes, const char *file_name) {
  * twice. */
 pith_status pith__gguf_read(pith__weights *weights, pith_str bytes, const char *file_name,
                             pith_error *err) {
-    gguf g = { .weights = weights, .err = err };
+    gguf g = { .weights = weights,
+               .stop = pith__account_stop(weights->arena->allocator),
+               .err = err };
     gguf_tensor t;
     PITH_TRY(gguf_header(&g, bytes, file_name));
     const char *list = g.at.next;
@@ -176,6 +187,7 @@ pith_status pith__gguf_read(pith__weights *weights, pith_str bytes, const char *
                                           : (pith_str){ g.at.begin + at, bytes.size - at };
     g.at.next = list;
     for (uint64_t i = 0; i < g.at.tensors; i++) {
+        PITH_TRY(pith__stop_check(g.stop, err));
         PITH_TRY(gguf_describe(&g, &t));
         pith_status status = gguf_add(&g, &t, data);
         if (status)

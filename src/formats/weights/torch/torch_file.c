@@ -8,6 +8,8 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/memory/account.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "engine/graph/graph.h"
 #include "formats/weights/torch/torch_members.h"
@@ -98,9 +100,13 @@ static pith_status torch_check(bool *dense, pith_tensor *tensor, const torch_fil
 }
 
 /* Element by element, the last axis fastest. */
-static void torch_gather(char *to, const char *from, const pith__torch_tensor *t, size_t size) {
+static pith_status torch_gather(torch_file *f, char *to, const char *from,
+                                const pith__torch_tensor *t, size_t size) {
+    enum { LOOK = 1 << 17 };
     int64_t index[PITH_MAX_RANK] = { 0 }, at = 0;
-    for (;;) {
+    pith__stop *stop = pith__account_stop(f->weights->arena->allocator);
+    for (size_t i = 0;; i++) {
+        if (i % LOOK == 0) PITH_TRY(pith__stop_check(stop, f->err));
         memcpy(to, from + (size_t)at * size, size);
         to += size;
         int d = t->rank - 1;
@@ -110,7 +116,7 @@ static void torch_gather(char *to, const char *from, const pith__torch_tensor *t
             at -= t->strides[d] * t->dims[d];
             index[d] = 0;
         }
-        if (d < 0) return;
+        if (d < 0) return PITH_OK;
     }
 }
 
@@ -136,7 +142,8 @@ static pith_status torch_align(pith_str *span, torch_file *f, const pith__torch_
         if (!copy || !pith__arena_grow(arena, &moves, at, &f->move_room, sizeof *f->moves) ||
             !pith__map_put(&f->moved, t->key, at, NULL))
             return pith__fail_memory(f->err, span->size);
-        memcpy(copy, span->data, span->size);
+        PITH_TRY(pith__copy_until(pith__account_stop(arena->allocator), copy, span->data,
+                                  span->size, f->err));
         f->moves = moves;
         f->moves[f->move_count++] = copy;
         f->move_bytes += span->size;
@@ -165,7 +172,7 @@ static pith_status torch_place(torch_file *f, pith_str name, const pith__torch_t
                               "the tensors with strides are larger than the file");
         tensor.data = pith__arena_alloc64(f->weights->arena, tensor.bytes);
         if (!tensor.data) return pith__fail_memory(f->err, tensor.bytes);
-        torch_gather(tensor.data, span.data + (size_t)t->offset * size, t, size);
+        PITH_TRY(torch_gather(f, tensor.data, span.data + (size_t)t->offset * size, t, size));
     }
     return pith__weights_put(f->weights, name, &tensor, f->err);
 }

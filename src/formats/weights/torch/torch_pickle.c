@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/memory/account.h"
+#include "base/stop.h"
 #include "base/str.h"
 
 /* The longest pickle, in bytes. That of a model with 10,000 tensors has about 2 MB. What it makes
@@ -504,13 +506,18 @@ static pith_status pickle_step(pickle *p, uint8_t op) {
     }
 }
 
+/* Opcodes between two looks whether to stop: far less than a millisecond. */
+enum { PICKLE_LOOK = 4096 };
+
 /* Runs the opcodes up to STOP; the value on top of the stack is the result. Opcodes that no file of
  * plain tensors needs are refused by number. */
 pith_status pith__pickle_read(pith__pickle_value *result, size_t *used, pith_str bytes,
                               pith__arena *arena, pith_error *err) {
     pickle p = { .bytes = bytes, .arena = arena, .err = err };
     if (p.bytes.size > PICKLE_MAX) p.bytes.size = PICKLE_MAX;
-    while (!p.stopped) {
+    pith__stop *stop = pith__account_stop(arena->allocator);
+    for (size_t i = 0; !p.stopped; i++) {
+        if (i % PICKLE_LOOK == 0) PITH_TRY(pith__stop_check(stop, err));
         p.op_at = p.at;
         if (p.at == PICKLE_MAX)
             return pith__fail(err, PITH_ERR_UNSUPPORTED, "the pickle is longer than %zu bytes",

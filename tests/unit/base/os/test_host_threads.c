@@ -122,8 +122,34 @@ static void stop_within(void *context, size_t part, int worker) {
 static void busy_while_they_work(void **state) {
     (void)state;
     atomic_int faults = 0;
-    pith__threads_run(stop_within, &faults, 8, 4);
+    for (int i = 0; i < 200; i++) pith__threads_run(stop_within, &faults, 8, 4);
     assert_int_equal(atomic_load(&faults), 0);
+}
+
+typedef struct late {
+    pthread_t caller;
+    atomic_int began, faults;
+} late;
+
+/* Part 0 is the caller's; the other one goes on when the caller has nothing left to draw. */
+static void stop_late(void *context, size_t part, int worker) {
+    late *const l = context;
+    (void)part;
+    (void)worker;
+    atomic_fetch_add(&l->began, 1);
+    while (atomic_load(&l->began) < 2) usleep(100);
+    if (pthread_equal(pthread_self(), l->caller)) return;
+    usleep(20000);
+    stop_within(&l->faults, 0, 0);
+}
+
+/* Also when the job is closed already: its last part would wait for its own thread. */
+static void busy_while_the_last_works(void **state) {
+    (void)state;
+    late l = { .caller = pthread_self() };
+    pith__threads_run(stop_late, &l, 2, 2);
+    assert_int_equal(atomic_load(&l.began), 2);
+    assert_int_equal(atomic_load(&l.faults), 0);
 }
 
 static atomic_int end_calling;
@@ -271,6 +297,169 @@ static void pool_of_several_callers(void **state) {
     assert_int_equal(pith_set_executor(NULL, &err), PITH_OK);
 }
 
+/* ---- a pool of two threads, which also call the library themselves ---- */
+
+enum { POOL_THREADS = 2, POOL_CALLS = 40 };
+
+typedef struct pool_job {
+    struct pool_job *next;
+    void (*task)(void *context, size_t part);
+    void *context;
+    size_t parts, drawn, done;
+} pool_job;
+
+typedef struct pool {
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    pool_job *jobs;
+    int calling; /* threads that still make calls of their own */
+    bool ends;
+    atomic_int faults, at_once, most;
+} pool;
+
+/* Does parts of a job, newest job first, last part first. With the lock. */
+static bool pool_help(pool *p, pool_job *j) {
+    while (j && j->drawn == j->parts) j = j->next;
+    if (!j) return false;
+    const size_t part = j->parts - 1 - j->drawn++;
+    pthread_mutex_unlock(&p->lock);
+    const int now = atomic_fetch_add(&p->at_once, 1) + 1;
+    int most = atomic_load(&p->most);
+    while (now > most && !atomic_compare_exchange_weak(&p->most, &most, now)) continue;
+    j->task(j->context, part);
+    atomic_fetch_sub(&p->at_once, 1);
+    pthread_mutex_lock(&p->lock);
+    if (++j->done == j->parts) pthread_cond_broadcast(&p->change);
+    return true;
+}
+
+/* The calling thread takes part in its own job, or a pool all of whose threads call would stand
+ * still. */
+static void pool_run(void *user, void (*task)(void *context, size_t part), void *context,
+                     size_t parts, int32_t width) {
+    pool *p = user;
+    pool_job j = { .task = task, .context = context, .parts = parts };
+    (void)width;
+    pthread_mutex_lock(&p->lock);
+    j.next = p->jobs;
+    p->jobs = &j;
+    pthread_cond_broadcast(&p->change);
+    while (j.drawn < j.parts) pool_help(p, &j);
+    while (j.done < j.parts) pthread_cond_wait(&p->change, &p->lock);
+    pool_job **link = &p->jobs;
+    while (*link != &j) link = &(*link)->next;
+    *link = j.next;
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void *pool_thread(void *user) {
+    pool *p = user;
+    for (int i = 0; i < POOL_CALLS; i++)
+        atomic_fetch_add(&p->faults, run_once(1 + i % WORKERS, (size_t)(i * 7)));
+    pthread_mutex_lock(&p->lock);
+    p->calling--;
+    pthread_cond_broadcast(&p->change);
+    while (!p->ends)
+        if (!pool_help(p, p->jobs)) pthread_cond_wait(&p->change, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+/* Fewer threads than a run wants, all of which make calls themselves, beside another caller. */
+static void pool_that_calls(void **state) {
+    (void)state;
+    pith_error err = PITH_ERROR_INIT;
+    pool p = { .lock = PTHREAD_MUTEX_INITIALIZER,
+               .change = PTHREAD_COND_INITIALIZER,
+               .calling = POOL_THREADS };
+    const pith_executor executor = { pool_run, &p };
+    pthread_t threads[POOL_THREADS];
+    assert_int_equal(pith_stop_threads(&err), PITH_OK);
+    const int before = thread_count();
+    assert_int_equal(pith_set_executor(&executor, &err), PITH_OK);
+    for (int i = 0; i < POOL_THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, pool_thread, &p), 0);
+    for (int i = 0; i < POOL_CALLS; i++)
+        assert_int_equal(run_once(1 + i % WORKERS, (size_t)(i * 7)), 0);
+    pthread_mutex_lock(&p.lock);
+    while (p.calling) pthread_cond_wait(&p.change, &p.lock);
+    pthread_mutex_unlock(&p.lock);
+    assert_int_equal(thread_count(), before + POOL_THREADS); /* none is the library's */
+    assert_int_equal(run_once(WORKERS, PARTS), 0);
+    pthread_mutex_lock(&p.lock);
+    p.ends = true;
+    pthread_cond_broadcast(&p.change);
+    pthread_mutex_unlock(&p.lock);
+    for (int i = 0; i < POOL_THREADS; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&p.faults), 0);
+    assert_in_range(atomic_load(&p.most), 1, POOL_THREADS + 1);
+    assert_int_equal(pith_set_executor(NULL, &err), PITH_OK);
+}
+
+static atomic_int hold_pool;
+
+static void wait_within(void *context, size_t part, int worker) {
+    (void)part;
+    (void)worker;
+    atomic_store((atomic_int *)context, 1);
+    while (atomic_load(&hold_pool)) usleep(100);
+}
+
+static void *call_held(void *inside) {
+    pith__threads_run(wait_within, inside, 4, 4);
+    return NULL;
+}
+
+/* Threads do not end, and pools are not exchanged, while a call has work on them. */
+static void pool_is_busy_while_others_run(void **state) {
+    (void)state;
+    for (int hosted = 0; hosted < 2; hosted++) {
+        pith_error err = PITH_ERROR_INIT;
+        host h = { .kind = 2 };
+        const pith_executor executor = { host_run, &h };
+        atomic_int inside = 0;
+        pthread_t thread;
+        assert_int_equal(pith_set_executor(hosted ? &executor : NULL, &err), PITH_OK);
+        atomic_store(&hold_pool, 1);
+        assert_int_equal(pthread_create(&thread, NULL, call_held, &inside), 0);
+        while (!atomic_load(&inside)) usleep(100);
+        assert_int_equal(pith_stop_threads(&err), PITH_ERR_BUSY);
+        assert_int_equal(pith_set_executor(NULL, &err), PITH_ERR_BUSY);
+        assert_int_equal(pith_set_executor(&executor, &err), PITH_ERR_BUSY);
+        assert_int_equal(run_once(3, 20), 0); /* other calls go on */
+        atomic_store(&hold_pool, 0);
+        pthread_join(thread, NULL);
+        assert_int_equal(pith_set_executor(NULL, &err), PITH_OK);
+        assert_int_equal(pith_stop_threads(&err), PITH_OK);
+    }
+}
+
+#ifndef PITH_SANITIZED_THREADS
+/* A child keeps the pool, whose threads it does not have: here the caller does all. */
+static void fork_with_a_pool(void **state) {
+    (void)state;
+    pith_error err = PITH_ERROR_INIT;
+    host h = { .kind = 0 };
+    const pith_executor executor = { host_run, &h };
+    assert_int_equal(run_once(4, 40), 0);
+    assert_int_equal(pith_set_executor(&executor, &err), PITH_OK);
+    assert_int_equal(run_once(4, 40), 0);
+    assert_int_equal(pith_stop_threads(&err), PITH_OK);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        const int runs = atomic_load(&h.runs);
+        int faults = run_once(4, 100) + (thread_count() != 1) + (atomic_load(&h.runs) != runs + 1);
+        faults += pith_set_executor(NULL, &err) != PITH_OK;
+        _exit(faults + run_once(4, 100));
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(pith_set_executor(NULL, &err), PITH_OK);
+}
+#endif
+
 static void is_gradual(void *context, size_t part, int worker) {
     volatile float tiny = 1e-38f;
     (void)part;
@@ -305,12 +494,18 @@ int main(void) {
         cmocka_unit_test(they_end),
         cmocka_unit_test(sleepers_use_no_time),
         cmocka_unit_test(busy_while_they_work),
+        cmocka_unit_test(busy_while_the_last_works),
         cmocka_unit_test(they_end_beside_calls),
 #ifndef PITH_SANITIZED_THREADS
         cmocka_unit_test(fork_afterwards),
 #endif
         cmocka_unit_test(pool_of_a_host),
         cmocka_unit_test(pool_of_several_callers),
+        cmocka_unit_test(pool_that_calls),
+        cmocka_unit_test(pool_is_busy_while_others_run),
+#ifndef PITH_SANITIZED_THREADS
+        cmocka_unit_test(fork_with_a_pool),
+#endif
         cmocka_unit_test(mode_of_its_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

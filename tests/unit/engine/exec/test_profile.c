@@ -97,7 +97,7 @@ static seen read_profile(const pith_profile *profile) {
     pith__arena arena;
     pith__json j;
     pith_str key;
-    assert_int_equal(pith_profile_write(profile, &(pith_writer){ append, NULL, &t }, &err),
+    assert_int_equal(pith_profile_write(profile, NULL, &(pith_writer){ append, NULL, &t }, &err),
                      PITH_OK);
     pith__arena_init(&arena, &pith__allocator_default);
     pith__json_init(&j, (pith_str){ t.data, t.size }, "profile", &arena, &err);

@@ -344,7 +344,7 @@ static void test_unit_factor(void **state) {
                 PITH_KERNEL_FIND(pith__unit_factor_fn, "unit_factor", PITH_F32, (pith__isa)level);
             if (!level_usable(level)) continue;
             memcpy(u.data, gram, bytes);
-            assert_true(fn(u.data, k, column.data));
+            assert_true(fn(u.data, k, column.data, NULL));
             if (level == 0) memcpy(first, u.data, bytes);
             for (int64_t s = 0; s < k; s++)
                 assert_same_floats(first + s * stride + s, (float *)u.data + s * stride + s, k - s,
@@ -353,7 +353,7 @@ static void test_unit_factor(void **state) {
                 int64_t s = random_below(k);
                 memcpy(u.data, gram, bytes);
                 ((float *)u.data)[s * stride + s] = bad ? NAN : -1.0f;
-                assert_false(fn(u.data, k, column.data));
+                assert_false(fn(u.data, k, column.data, NULL));
             }
         }
         for (int64_t s = 0; s < k; s++) {
@@ -433,7 +433,7 @@ static void test_quantize_fit(void **state) {
         make_gram(gram, k, order);
         memcpy(u, gram, (size_t)(k * stride) * sizeof *u);
         assert_true(PITH_KERNEL_FIND(pith__unit_factor_fn, "unit_factor", PITH_F32,
-                                     PITH_ISA_scalar)(u, k, column.data));
+                                     PITH_ISA_scalar)(u, k, column.data, NULL));
         const pith__factor factor = { u, order };
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;

@@ -239,7 +239,7 @@ static pith_tensor read_tensor(net *n, const char *kind, int set, size_t index) 
     char path[600];
     snprintf(path, sizeof path, "%s/test_data_set_%d/%s_%zu.pb", n->dir, set, kind, index);
     must(pith__files_open(&bytes, &n->files, path, &err), &err, path);
-    must(pith__onnx_read_value(&t, NULL, bytes, PITH_F32, &n->arena, &err), &err, path);
+    must(pith__onnx_read_value(&t, NULL, bytes, PITH_F32, NULL, &n->arena, &err), &err, path);
     return t;
 }
 

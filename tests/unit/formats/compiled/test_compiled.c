@@ -44,7 +44,7 @@ static int32_t append(void *user, const void *data, size_t size) {
 static bytes save(const pith_model *model) {
     bytes b = { NULL, 0, 0 };
     pith_error err = PITH_ERROR_INIT;
-    if (pith_model_save(model, &(pith_writer){ append, make_room, &b }, &err))
+    if (pith_model_save(model, NULL, &(pith_writer){ append, make_room, &b }, &err))
         fail_msg("%s", err.message);
     return b;
 }
@@ -154,7 +154,7 @@ static void test_full_disk(void **state) {
     pith_model *model = open_with_tokenizer("bert-base-script17-sdpa");
     for (size_t room = 0; room < 100000; room += 9973) {
         size_t left = room;
-        assert_int_equal(pith_model_save(model, &(pith_writer){ refuse, NULL, &left }, &err),
+        assert_int_equal(pith_model_save(model, NULL, &(pith_writer){ refuse, NULL, &left }, &err),
                          PITH_ERR_IO);
     }
     pith_model_close(model);

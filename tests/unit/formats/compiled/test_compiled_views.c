@@ -222,7 +222,7 @@ static bytes save(const pith_model *model, const void *from,
             models[count++] = other;
     }
     const pith_model *const *all = (const pith_model *const *)models;
-    if (pith_model_save_routes(all, count, &(pith_writer){ append, make_room, &b }, &err))
+    if (pith_model_save_routes(all, count, NULL, &(pith_writer){ append, make_room, &b }, &err))
         fail_msg("%s", err.message);
     while (count > 1) pith_model_close(models[--count]);
     return b;

@@ -125,7 +125,7 @@ static void test_compensated(void **state) {
             u[s * 80 + t] = (float)sum;
         }
     assert_true(PITH_KERNEL_FIND(pith__unit_factor_fn, "unit_factor", PITH_F32,
-                                 PITH_ISA_scalar)(u, K, column));
+                                 PITH_ISA_scalar)(u, K, column, NULL));
     const pith__factor factor = { u, order };
     const pith__weight_code_form form = { 4, 32, true, 0 };
     const pith__weight_code_source source = { w, K, N, N, 1 };

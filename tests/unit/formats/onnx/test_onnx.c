@@ -184,7 +184,7 @@ static void tensors_in_every_form(void **state) {
             pith_tensor t;
             pith_str name;
             pith_status status = pith__onnx_read_value(
-                &t, &name, (pith_str){ shifted + shift, size }, PITH_F32, &arena, &err);
+                &t, &name, (pith_str){ shifted + shift, size }, PITH_F32, NULL, &arena, &err);
             if (status) fail_msg("%s: %s", base, err.message);
             assert_int_equal(t.dtype, dtype);
             assert_int_equal(t.rank, 2);
@@ -213,7 +213,7 @@ static void tensors_in_every_form(void **state) {
             char *cut = malloc(n ? n : 1);
             memcpy(cut, data, n);
             pith_tensor t;
-            pith__onnx_read_value(&t, NULL, (pith_str){ cut, n }, PITH_F32, &arena, &err);
+            pith__onnx_read_value(&t, NULL, (pith_str){ cut, n }, PITH_F32, NULL, &arena, &err);
             free(cut);
         }
         seen[dtype]++;
@@ -262,8 +262,9 @@ static void assert_written(const pith_tensor *value, const char *name, int kind)
     const pith_writer writer = { append, NULL, &m };
     pith_tensor again;
     pith_str read;
-    if (pith_value_write(value, name, kind, &writer, &err)) fail_msg("%s", err.message);
-    if (pith__onnx_read_value(&again, &read, (pith_str){ m.data, m.size }, kind, &arena, &err))
+    if (pith_value_write(value, name, kind, NULL, &writer, &err)) fail_msg("%s", err.message);
+    if (pith__onnx_read_value(&again, &read, (pith_str){ m.data, m.size }, kind, NULL, &arena,
+                              &err))
         fail_msg("%s", err.message);
     assert_same(value, &again);
     assert_true(pith__str_is(read, name ? name : ""));
@@ -316,15 +317,16 @@ static void values_not_written(void **state) {
         message m = { .size = 0 };
         const pith_writer writer = { append, NULL, &m };
         int kind = bad[i].dtype == PITH_SEQUENCE ? PITH_SEQUENCE : PITH_F32;
-        assert_int_equal(pith_value_write(&bad[i], NULL, kind, &writer, &err), PITH_ERR_ARGUMENT);
+        assert_int_equal(pith_value_write(&bad[i], NULL, kind, NULL, &writer, &err),
+                         PITH_ERR_ARGUMENT);
         assert_int_equal(m.size, 0);
     }
     message m = { .size = 0 };
     const pith_writer writer = { append, NULL, &m }, full = { refuse_bytes, NULL, NULL };
-    assert_int_equal(pith_value_write(&good, NULL, PITH_F32, &full, &err), PITH_ERR_IO);
+    assert_int_equal(pith_value_write(&good, NULL, PITH_F32, NULL, &full, &err), PITH_ERR_IO);
     assert_string_equal(err.message, "the value could not be written");
-    assert_int_equal(pith_value_write(&good, NULL, PITH_F32, NULL, &err), PITH_ERR_ARGUMENT);
-    assert_int_equal(pith_value_write(&good, NULL, PITH_SEQUENCE, &writer, &err),
+    assert_int_equal(pith_value_write(&good, NULL, PITH_F32, NULL, NULL, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_value_write(&good, NULL, PITH_SEQUENCE, NULL, &writer, &err),
                      PITH_ERR_ARGUMENT);
     assert_string_equal(err.message, "the value is no sequence");
 }
@@ -349,9 +351,9 @@ static void sequences_and_optionals(void **state) {
         char *data = slurp(path, &size);
         pith_tensor t;
         pith_str name;
-        assert_int_equal(
-            pith__onnx_read_value(&t, &name, (pith_str){ data, size }, cases[i].kind, &arena, &err),
-            PITH_OK);
+        assert_int_equal(pith__onnx_read_value(&t, &name, (pith_str){ data, size }, cases[i].kind,
+                                               NULL, &arena, &err),
+                         PITH_OK);
         assert_int_equal(t.dtype, cases[i].dtype);
         assert_written(&t, i < 2 ? "seq" : "opt", cases[i].kind);
         if (t.dtype == PITH_SEQUENCE) {
@@ -373,9 +375,9 @@ static void sequences_and_optionals(void **state) {
 static void refuse_tensor(const message *m, pith_status status, const char *text) {
     pith_tensor t = { .rank = 77 };
     err = (pith_error)PITH_ERROR_INIT;
-    assert_int_equal(
-        pith__onnx_read_value(&t, NULL, (pith_str){ m->data, m->size }, PITH_F32, &arena, &err),
-        status);
+    assert_int_equal(pith__onnx_read_value(&t, NULL, (pith_str){ m->data, m->size }, PITH_F32, NULL,
+                                           &arena, &err),
+                     status);
     if (!strstr(err.message, text)) fail_msg("'%s' does not name '%s'", err.message, text);
     assert_int_equal(t.rank, 77);
 }

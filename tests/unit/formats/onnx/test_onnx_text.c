@@ -336,7 +336,8 @@ static void test_api(void **state) {
     assert_int_equal(WITH_SOURCE(path, PITH_SOURCE_FILE,
                                  pith_source_convert(source, &options, &writer, NULL, &err)),
                      PITH_ERR_ARGUMENT);
-    assert_string_equal(err.message, "the file is ONNX, not text, already");
+    assert_string_equal(err.message,
+                        "pith_convert_options.to: the file is ONNX, not text, already");
     options.to = 3;
     assert_int_equal(WITH_SOURCE(path, PITH_SOURCE_FILE,
                                  pith_source_convert(source, &options, &writer, NULL, &err)),

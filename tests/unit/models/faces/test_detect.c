@@ -221,9 +221,11 @@ static void outputs_make(outputs *o, float score) {
     o->all.width = o->all.height = 32;
     for (int i = 0; i < 12; i++) {
         const int n = cells[i % 3] * widths[i / 3];
-        o->tensors[i] = (pith_tensor){
-            o->data[i], (size_t)n * sizeof(float), PITH_F32, 3, { 1, cells[i % 3], widths[i / 3] }
-        };
+        o->tensors[i] = (pith_tensor){ .data = o->data[i],
+                                       .bytes = (size_t)n * sizeof(float),
+                                       .dtype = PITH_F32,
+                                       .rank = 3,
+                                       .dims = { 1, cells[i % 3], widths[i / 3] } };
         o->all.tensors[i] = &o->tensors[i];
         for (int k = 0; k < n && i < 6; k++) o->data[i][k] = score;
     }

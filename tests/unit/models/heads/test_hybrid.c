@@ -433,7 +433,7 @@ static void test_compiled(void **state) {
         pith_model *model = encode_open(paths[i]);
         FILE *f = fopen(COMPILED, "wb");
         assert_non_null(f);
-        if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err))
+        if (pith_model_save(model, NULL, &(pith_writer){ write_piece, NULL, f }, &err))
             fail_msg("%s", err.message);
         assert_int_equal(fclose(f), 0);
         pith_model_close(model);

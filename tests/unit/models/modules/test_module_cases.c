@@ -117,7 +117,7 @@ static void same_bits_compiled(const pith_model *m, const module_case *c) {
     pith_error err = PITH_ERROR_INIT;
     saved_file s = { NULL, 0 };
     pith_model *again;
-    if (pith_model_save(m, &(pith_writer){ append, make_room, &s }, &err))
+    if (pith_model_save(m, NULL, &(pith_writer){ append, make_room, &s }, &err))
         fail_msg("%s: %s", c->dir, err.message);
     if (pith_model_open_memory(&again, s.bytes, s.size, NULL, &err))
         fail_msg("%s: %s", c->dir, err.message);

@@ -83,7 +83,7 @@ static void same_bits_compiled(const pith_model *m, const pith_encoded *all) {
     pith_error err = PITH_ERROR_INIT;
     FILE *f = fopen(COMPILED, "wb");
     assert_non_null(f);
-    if (pith_model_save(m, &(pith_writer){ write_piece, NULL, f }, &err))
+    if (pith_model_save(m, NULL, &(pith_writer){ write_piece, NULL, f }, &err))
         fail_msg("%s", err.message);
     assert_int_equal(fclose(f), 0);
     pith_model *again = encode_open(COMPILED);

@@ -332,15 +332,15 @@ static void large_files_are_noted(void **state) {
     assert_int_equal(pith__held_files_begin(&held, &arena, true, &err), PITH_OK);
     assert_int_equal(pith__held_files_add(&held, DIR, NULL, NULL, &err), PITH_OK);
     put(small, "{}", 2);
-    assert_int_equal(held.held.open(&held.held, &file, small, &err), PITH_OK);
+    assert_int_equal(held.held.open(&held.held, &file, small, NULL, &err), PITH_OK);
     assert_true(file.size > 2 && file.held);
     pith__file_close(&file);
     assert_int_equal(truncate(large, (18 << 20)), 0);
-    assert_int_equal(held.held.open(&held.held, &file, large, &err), PITH_ERR_IO);
+    assert_int_equal(held.held.open(&held.held, &file, large, NULL, &err), PITH_ERR_IO);
     assert_string_equal(err.message,
                         DIR "/model.onnx: the file has changed since the source was opened");
     unlink(large);
-    assert_int_equal(held.held.open(&held.held, &file, large, &err), PITH_ERR_IO);
+    assert_int_equal(held.held.open(&held.held, &file, large, NULL, &err), PITH_ERR_IO);
     assert_string_equal(err.message, DIR "/model.onnx: the file is gone, which was there when the "
                                          "source was opened");
     put(DIR "/onnx", "new", 3);

@@ -82,7 +82,7 @@ static void test_vocabulary(void **state) {
     buffer b = { NULL, 0 }, plain = { NULL, 0 };
     pith_model *model = open_at(PITH_PRECISION_INT8), *saved;
     double before = distance(model);
-    if (pith_model_save(model, &(pith_writer){ append, make_room, &plain }, &err))
+    if (pith_model_save(model, NULL, &(pith_writer){ append, make_room, &plain }, &err))
         fail_msg("%s", err.message);
     options.call.progress = show;
     options.call.user = &s;
@@ -91,7 +91,7 @@ static void test_vocabulary(void **state) {
     print_message("1 - mean cosine: %.2e to the nearest steps, %.2e calibrated\n", before, after);
     assert_true(after < 0.75 * before);
     assert_true(s.calls > 1 && s.done == s.total);
-    if (pith_model_save(model, &(pith_writer){ append, make_room, &b }, &err))
+    if (pith_model_save(model, NULL, &(pith_writer){ append, make_room, &b }, &err))
         fail_msg("%s", err.message);
     assert_int_equal(b.size, plain.size);
     if (pith_model_open_memory(&saved, b.data, b.size, NULL, &err)) fail_msg("%s", err.message);

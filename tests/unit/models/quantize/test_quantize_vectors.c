@@ -44,7 +44,7 @@ static void test_int8(void **state) {
     assert_memory_equal(rows, fixed, sizeof fixed);
     quantize(rows, PITH_VECTOR_UINT8, NULL);
     assert_memory_equal(rows, ufixed, sizeof ufixed);
-    assert_int_equal(pith_quantize_ranges(ranges, vectors, ROWS, DIM, NULL), PITH_OK);
+    assert_int_equal(pith_quantize_ranges(ranges, vectors, ROWS, DIM, NULL, NULL), PITH_OK);
     quantize(rows, PITH_VECTOR_INT8, ranges);
     assert_memory_equal(rows, own, sizeof own);
     quantize(rows, PITH_VECTOR_UINT8, ranges);
@@ -140,9 +140,9 @@ static void test_refused(void **state) {
     refuse(x, 1, 2, &options, "type is 6");
     options.call.size = 0;
     refuse(x, 1, 2, &options, "_INIT macro");
-    assert_int_equal(pith_quantize_ranges(ranges, x, 2, 2, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_quantize_ranges(ranges, x, 2, 2, NULL, &err), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "component 1 of vector 1 is not finite"));
-    assert_int_equal(pith_quantize_ranges(ranges, x, 0, 2, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_quantize_ranges(ranges, x, 0, 2, NULL, &err), PITH_ERR_ARGUMENT);
 }
 
 int main(void) {

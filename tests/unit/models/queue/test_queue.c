@@ -1,132 +1,13 @@
 /* test_queue.c - requests of many callers through a queue: results have the bits of calls of their
- * own, a failure costs no other caller, limits hold, and what waits can be ended. */
-#include <pthread.h>
-#include <stdatomic.h>
+ * own, and a failure costs no other caller. */
+#define QUEUE_DIR PITH_BINARY_DIR "/queue-model"
 
-#include "support/encode_test.h"
-#include "support/failing_alloc.h"
+/* clang-format off: names of the second one would be hidden by those of the first */
 #include "support/score_test.h"
-
-#define DIR PITH_BINARY_DIR "/queue-model"
+#include "support/queue_test.h"
+/* clang-format on */
 
 enum { CALLERS = 8, ROUNDS = 12, WHATS = 4 };
-
-static pith_model *model; /* BGE-M3: dense, sparse, vectors of tokens */
-static pith_str texts[ENCODE_TEXTS];
-static pith_encoded *alone[ENCODE_TEXTS]; /* of each text by itself, of all kinds */
-
-static int open_all(void **state) {
-    (void)state;
-    encode_texts(texts);
-    encode_directory(DIR, "families/bge-m3-script17", ROBERTA_WORDS);
-    model = encode_open(DIR);
-    for (size_t i = 0; i < ENCODE_TEXTS; i++)
-        alone[i] = encode_all(model, &texts[i], 1, 15, PITH_ROLE_DOCUMENT, NULL);
-    return 0;
-}
-
-static int close_all(void **state) {
-    (void)state;
-    for (size_t i = 0; i < ENCODE_TEXTS; i++) pith_encoded_free(alone[i]);
-    pith_model_close(model);
-    return 0;
-}
-
-/* ---- one request, and what came of it ---- */
-
-typedef struct answer {
-    pthread_mutex_t lock;
-    pthread_cond_t here;
-    int calls;
-    bool holds; /* done waits until it may go on */
-    pith_status status;
-    char message[400];
-    size_t count, failed, labels;
-    pith_text_result results[64];
-    float scores[64];
-    const size_t *which; /* the texts asked for, by number; NULL: nothing is compared */
-    uint32_t what;
-    uint64_t ticket;
-} answer;
-
-#define ANSWER_INIT                                                                                \
-    { .lock = PTHREAD_MUTEX_INITIALIZER, .here = PTHREAD_COND_INITIALIZER }
-
-/* Text i of the response has the bits of the text by itself. cmocka cannot fail on another thread,
- * so a difference is noted in the message. */
-static bool same_rows(const pith_token_rows *a, size_t i, const pith_token_rows *b) {
-    const int64_t at = a->offsets[i], n = a->offsets[i + 1] - at;
-    return a->dim == b->dim && n == b->offsets[1] && !memcmp(a->ids + at, b->ids, (size_t)n * 4) &&
-           !memcmp(a->vectors + (size_t)at * a->dim, b->vectors, (size_t)n * a->dim * 4);
-}
-
-static bool same_text(const pith_encoded *a, size_t i, const pith_encoded *b, uint32_t what) {
-    if (!!a->dense != !!(what & PITH_ENCODE_DENSE)) return false;
-    if (a->dense && (a->dim != b->dim || memcmp(a->dense + i * a->dim, b->dense, a->dim * 4)))
-        return false;
-    if (!!a->sparse.offsets != !!(what & PITH_ENCODE_SPARSE)) return false;
-    if (a->sparse.offsets) {
-        const int64_t at = a->sparse.offsets[i], n = a->sparse.offsets[i + 1] - at;
-        if (n != b->sparse.offsets[1] ||
-            memcmp(a->sparse.indices + at, b->sparse.indices, (size_t)n * 4) ||
-            memcmp(a->sparse.values + at, b->sparse.values, (size_t)n * 4))
-            return false;
-    }
-    if (what & PITH_ENCODE_MULTI_VECTOR && !same_rows(&a->multi_vector, i, &b->multi_vector))
-        return false;
-    return !(what & PITH_ENCODE_TOKENS) || same_rows(&a->tokens, i, &b->tokens);
-}
-
-static void take_answer(void *user, const pith_response *r) {
-    answer *a = user;
-    pthread_mutex_lock(&a->lock);
-    while (a->holds) pthread_cond_wait(&a->here, &a->lock);
-    a->status = r->status;
-    a->count = r->count, a->failed = r->failed, a->labels = r->labels;
-    a->ticket = r->ticket;
-    snprintf(a->message, sizeof a->message, "%s", r->message);
-    if (r->results && r->count <= 64) memcpy(a->results, r->results, r->count * sizeof *r->results);
-    if (r->scores && r->count * r->labels <= 64)
-        memcpy(a->scores, r->scores, r->count * r->labels * sizeof *r->scores);
-    for (size_t i = 0; a->which && r->encoded && i < r->count; i++)
-        if (!r->results[i].status && !same_text(r->encoded, i, alone[a->which[i]], a->what))
-            snprintf(a->message, sizeof a->message, "text %zu has other bits", i);
-    a->calls++;
-    pthread_cond_broadcast(&a->here);
-    pthread_mutex_unlock(&a->lock);
-}
-
-static void wait_for(answer *a, int calls) {
-    pthread_mutex_lock(&a->lock);
-    while (a->calls < calls) pthread_cond_wait(&a->here, &a->lock);
-    assert_int_equal(a->calls, calls);
-    pthread_mutex_unlock(&a->lock);
-}
-
-static pith_queue *make(const pith_model *m, int32_t threads, int32_t batch_tokens) {
-    pith_queue_options o = PITH_QUEUE_OPTIONS_INIT;
-    pith_error err = PITH_ERROR_INIT;
-    pith_queue *queue = NULL;
-    o.call.threads = threads;
-    o.batch_tokens = batch_tokens;
-    if (pith_queue_create(&queue, m, &o, &err)) fail_msg("%s", err.message);
-    return queue;
-}
-
-static pith_request ask(answer *a, const pith_str *of, size_t count) {
-    pith_request r = PITH_REQUEST_INIT;
-    r.texts = of;
-    r.count = count;
-    r.done = take_answer;
-    r.user = a;
-    return r;
-}
-
-static pith_queue_statistics report(const pith_queue *queue) {
-    pith_queue_statistics n = PITH_QUEUE_STATISTICS_INIT;
-    assert_int_equal(pith_queue_report(&n, queue, NULL), PITH_OK);
-    return n;
-}
 
 /* ---- many callers ---- */
 
@@ -212,125 +93,102 @@ static void test_many_callers(void **state) {
     }
 }
 
-/* ---- ends ---- */
+/* ---- a thousand callers ---- */
 
-/* A queue of one thread, which is held by the callback of a request, so that all else waits. */
-typedef struct held {
-    pith_queue *queue;
-    answer gate;
-} held;
+enum { THOUSAND = 1000, SUBMITTERS = 8 };
 
-static void hold(held *h) {
-    h->gate = (answer)ANSWER_INIT;
-    h->gate.holds = true;
-    const pith_request r = ask(&h->gate, texts, 0);
-    h->queue = make(model, 1, 0);
-    assert_int_equal(pith_queue_submit(NULL, h->queue, &r, NULL), PITH_OK);
-    while (report(h->queue).held_requests) sched_yield();
-}
-
-static void let_go(held *h) {
-    pthread_mutex_lock(&h->gate.lock);
-    h->gate.holds = false;
-    pthread_cond_broadcast(&h->gate.here);
-    pthread_mutex_unlock(&h->gate.lock);
-    wait_for(&h->gate, 1);
-    assert_int_equal(h->gate.status, PITH_OK);
-    assert_int_equal(h->gate.count, 0);
-}
-
-static void test_cancel_and_deadline(void **state) {
-    (void)state;
-    held h;
-    answer a = ANSWER_INIT, b = ANSWER_INIT, c = ANSWER_INIT;
-    uint64_t first, second, third;
-    pith_error err = PITH_ERROR_INIT;
-    hold(&h);
-    pith_request r = ask(&a, texts, ENCODE_TEXTS);
-    assert_int_equal(pith_queue_submit(&first, h.queue, &r, NULL), PITH_OK);
-    r = ask(&b, texts, ENCODE_TEXTS);
-    r.deadline_ns = pith_clock_now();
-    assert_int_equal(pith_queue_submit(&second, h.queue, &r, NULL), PITH_OK);
-    r = ask(&c, texts, ENCODE_TEXTS);
-    r.deadline_ns = pith_clock_now() + UINT64_C(3600000000000);
-    assert_int_equal(pith_queue_submit(&third, h.queue, &r, NULL), PITH_OK);
-    assert_true(first && second > first && third > second);
-    pith_queue_statistics n = report(h.queue);
-    assert_int_equal(n.waiting_requests, 3);
-    assert_int_equal(n.waiting_texts, 3 * ENCODE_TEXTS);
-    assert_true(n.oldest_ns > 0 && n.held_bytes > 0);
-    assert_int_equal(pith_queue_cancel(h.queue, first, NULL), PITH_OK);
-    assert_int_equal(pith_queue_cancel(h.queue, first, &err), PITH_ERR_NOT_FOUND);
-    assert_int_equal(pith_queue_cancel(h.queue, 12345, NULL), PITH_ERR_NOT_FOUND);
-    let_go(&h);
-    wait_for(&a, 1), wait_for(&b, 1), wait_for(&c, 1);
-    assert_int_equal(a.status, PITH_ERR_CANCELLED);
-    assert_int_equal(b.status, PITH_ERR_DEADLINE);
-    assert_int_equal(c.status, PITH_OK);
-    assert_non_null(strstr(b.message, "the deadline passed"));
-    assert_int_equal(pith_queue_drain(h.queue, NULL, NULL), PITH_OK);
-    n = report(h.queue);
-    assert_int_equal(n.cancelled, 1);
-    assert_int_equal(n.expired, 1);
-    assert_int_equal(n.requests, 4);
-    assert_int_equal(n.texts, ENCODE_TEXTS);
-    pith_queue_destroy(h.queue);
-}
-
-/* What waits when the queue ends is cancelled, and its callers are told. */
-static void *end_queue(void *queue) {
-    pith_queue_destroy(queue);
+static void *submit_many(void *user) {
+    submitter *s = user;
+    for (int i = 0; i < THOUSAND / SUBMITTERS && !s->status; i++) {
+        pith_request r = ask(&s->answers[i], texts, 1);
+        r.key = (uint64_t)(s->number * THOUSAND + i);
+        s->status = pith_queue_submit(NULL, s->queue, &r, NULL);
+    }
     return NULL;
 }
 
-static void test_destroy(void **state) {
+/* One short text of each of 1,000 callers: few chunks, and the bits of the text alone. */
+static void test_thousand_callers(void **state) {
     (void)state;
+    static answer answers[THOUSAND];
+    static const size_t first = 0;
+    submitter all[SUBMITTERS];
     held h;
-    answer a = ANSWER_INIT;
-    pthread_t thread;
     hold(&h);
-    const pith_request r = ask(&a, texts, ENCODE_TEXTS);
-    for (int i = 0; i < 5; i++)
-        assert_int_equal(pith_queue_submit(NULL, h.queue, &r, NULL), PITH_OK);
-    assert_int_equal(pthread_create(&thread, NULL, end_queue, h.queue), 0);
-    let_go(&h);
-    pthread_join(thread, NULL);
-    assert_int_equal(a.calls, 5);
-    pith_queue_destroy(NULL);
-}
-
-static void test_drain(void **state) {
-    (void)state;
-    held h;
-    answer a = ANSWER_INIT;
-    pith_call limited = PITH_CALL_INIT;
-    pith_error err = PITH_ERROR_INIT;
-    const pith_request r = ask(&a, texts, ENCODE_TEXTS);
-    hold(&h);
-    assert_int_equal(pith_queue_submit(NULL, h.queue, &r, NULL), PITH_OK);
-    limited.deadline_ns = pith_clock_now() + 20000000;
-    assert_int_equal(pith_queue_drain(h.queue, &limited, NULL), PITH_ERR_DEADLINE);
-    assert_int_equal(pith_queue_submit(NULL, h.queue, &r, &err), PITH_ERR_BUSY);
-    assert_string_equal(err.message, "the queue is being drained");
+    for (int i = 0; i < THOUSAND; i++) {
+        answers[i] = (answer)ANSWER_INIT;
+        answers[i].what = PITH_ENCODE_DENSE;
+        answers[i].which = &first;
+    }
+    for (int i = 0; i < SUBMITTERS; i++) {
+        all[i] = (submitter){ .queue = h.queue,
+                              .answers = answers + i * (THOUSAND / SUBMITTERS),
+                              .number = i };
+        assert_int_equal(pthread_create(&all[i].thread, NULL, submit_many, &all[i]), 0);
+    }
+    for (int i = 0; i < SUBMITTERS; i++) {
+        pthread_join(all[i].thread, NULL);
+        assert_int_equal(all[i].status, PITH_OK);
+    }
+    assert_int_equal(report(h.queue).waiting_requests, THOUSAND);
     let_go(&h);
     assert_int_equal(pith_queue_drain(h.queue, NULL, NULL), PITH_OK);
-    assert_int_equal(a.calls, 1);
-    assert_int_equal(report(h.queue).refused, 1);
+    for (int i = 0; i < THOUSAND; i++) {
+        assert_int_equal(answers[i].calls, 1);
+        if (answers[i].status || answers[i].failed || *answers[i].message)
+            fail_msg("caller %d: %s", i, answers[i].message);
+    }
+    const pith_queue_statistics n = report(h.queue);
+    assert_int_equal(n.texts, THOUSAND);
+    assert_in_range(n.chunks, 1, THOUSAND / 10);
     pith_queue_destroy(h.queue);
 }
 
-/* ---- who comes next ---- */
-
-typedef struct chunks {
-    answer a;
-    pith_queue *queue;
-    uint64_t at; /* chunks that had run when the answer came */
-} chunks;
-
-static void count_chunks(void *user, const pith_response *r) {
-    chunks *c = user;
-    c->at = report(c->queue).chunks;
-    take_answer(&c->a, r);
+/* Requests that are cancelled, expire or fail cost those beside them no run and no result. */
+static void test_bad_ones_cost_nothing(void **state) {
+    (void)state;
+    enum { REQUESTS = 64 };
+    static answer answers[REQUESTS];
+    static const size_t first = 0;
+    const pith_str bad = { "w20 \xff", 5 };
+    uint64_t chunks_alone = 0;
+    for (int mixed = 0; mixed < 2; mixed++) {
+        held h;
+        uint64_t tickets[REQUESTS];
+        hold(&h);
+        for (int i = 0; i < REQUESTS; i++) {
+            const int kind = i % 4; /* good, cancelled, expired, failed */
+            answers[i] = (answer)ANSWER_INIT;
+            answers[i].what = PITH_ENCODE_DENSE;
+            answers[i].which = &first;
+            if (kind && !mixed) continue;
+            pith_request r = ask(&answers[i], kind == 3 ? &bad : texts, 1);
+            if (kind == 2) r.deadline_ns = pith_clock_now();
+            r.key = (uint64_t)i % 5;
+            assert_int_equal(pith_queue_submit(&tickets[i], h.queue, &r, NULL), PITH_OK);
+        }
+        for (int i = 1; i < REQUESTS && mixed; i += 4)
+            assert_int_equal(pith_queue_cancel(h.queue, tickets[i], NULL), PITH_OK);
+        let_go(&h);
+        assert_int_equal(pith_queue_drain(h.queue, NULL, NULL), PITH_OK);
+        const pith_queue_statistics n = report(h.queue);
+        for (int i = 0; i < REQUESTS; i += 4) {
+            assert_int_equal(answers[i].calls, 1);
+            if (answers[i].status || answers[i].failed || *answers[i].message)
+                fail_msg("request %d: %s", i, answers[i].message);
+        }
+        if (!mixed) {
+            chunks_alone = n.chunks;
+        } else {
+            assert_in_range(n.chunks, 1, chunks_alone + 1);
+            assert_int_equal(n.cancelled, REQUESTS / 4);
+            assert_int_equal(n.expired, REQUESTS / 4);
+            assert_int_equal(n.failed_texts, REQUESTS / 4);
+            assert_int_equal(n.texts, REQUESTS / 2); /* those that failed were tried */
+            for (int i = 3; i < REQUESTS; i += 4) assert_int_equal(answers[i].failed, 1);
+        }
+        pith_queue_destroy(h.queue);
+    }
 }
 
 /* A short text behind a bulk of the same key is in the second chunk at the latest. */
@@ -358,34 +216,6 @@ static void test_short_behind_bulk(void **state) {
     assert_int_equal(bulk.status, PITH_OK);
     assert_int_equal(bulk.failed, 0);
     pith_queue_destroy(h.queue);
-}
-
-static void test_full(void **state) {
-    (void)state;
-    pith_queue_options o = PITH_QUEUE_OPTIONS_INIT;
-    answer gate = ANSWER_INIT, a = ANSWER_INIT;
-    pith_error err = PITH_ERROR_INIT;
-    pith_queue *queue;
-    o.call.threads = 1;
-    o.max_requests = 2;
-    o.max_bytes = 20000;
-    assert_int_equal(pith_queue_create(&queue, model, &o, NULL), PITH_OK);
-    gate.holds = true;
-    pith_request r = ask(&gate, texts, 0);
-    assert_int_equal(pith_queue_submit(NULL, queue, &r, NULL), PITH_OK);
-    while (report(queue).held_requests) sched_yield();
-    r = ask(&a, texts, 1);
-    assert_int_equal(pith_queue_submit(NULL, queue, &r, NULL), PITH_OK);
-    assert_int_equal(pith_queue_submit(NULL, queue, &r, &err), PITH_ERR_BUSY);
-    assert_non_null(strstr(err.message, "bytes of requests, and may hold 20000"));
-    assert_int_equal(report(queue).refused, 1);
-    pthread_mutex_lock(&gate.lock);
-    gate.holds = false;
-    pthread_cond_broadcast(&gate.here);
-    pthread_mutex_unlock(&gate.lock);
-    wait_for(&a, 1);
-    assert_int_equal(a.status, PITH_OK);
-    pith_queue_destroy(queue);
 }
 
 /* ---- what is refused ---- */
@@ -499,9 +329,10 @@ static void test_scores(void **state) {
 
 /* ---- no memory ---- */
 
-/* The n-th allocation fails, of the queue's allocator and of the model's: a request is refused, or
+/* The n-th allocation fails, of the queue's allocator and of the model's, also of one with a memory
+ * limit, where what is refused is tried again while nothing else runs: a request is refused, or
  * fails, or has the right bits; nothing leaks. */
-static pith_status work(counter *c, bool models, pith_error *err) {
+static pith_status work(counter *c, int models, pith_error *err) {
     const pith_allocator allocator = { count_alloc, count_free, c };
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
     pith_queue_options o = PITH_QUEUE_OPTIONS_INIT;
@@ -515,7 +346,8 @@ static pith_status work(counter *c, bool models, pith_error *err) {
         c->fail_at = 0;
         open.call.allocator = &allocator;
         open.pool_blocks = -1;
-        assert_int_equal(pith_model_open(&m, DIR, &open, NULL), PITH_OK);
+        if (models > 1) open.memory_limit = (size_t)1 << 40;
+        assert_int_equal(pith_model_open(&m, QUEUE_DIR, &open, NULL), PITH_OK);
         c->calls = 0;
         c->fail_at = fail_at;
     } else {
@@ -546,7 +378,7 @@ static pith_status work(counter *c, bool models, pith_error *err) {
 
 static void test_no_memory(void **state) {
     (void)state;
-    for (int models = 0; models < 2; models++) {
+    for (int models = 0; models < 3; models++) {
         counter c = { 0 };
         if (work(&c, models, NULL)) fail_msg("without failures");
         const long calls = c.calls, step = 1 + calls / 400;
@@ -566,11 +398,9 @@ static void test_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_callers),
-        cmocka_unit_test(test_cancel_and_deadline),
-        cmocka_unit_test(test_destroy),
-        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_thousand_callers),
+        cmocka_unit_test(test_bad_ones_cost_nothing),
         cmocka_unit_test(test_short_behind_bulk),
-        cmocka_unit_test(test_full),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_scores),

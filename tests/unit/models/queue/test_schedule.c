@@ -25,7 +25,7 @@ static int setup(void **state) {
     (void)state;
     memset(&memory, 0, sizeof memory);
     for (size_t i = 0; i < TEXTS; i++) ones[i] = 1;
-    pith__schedule_init(&s, &allocator, REQUESTS, 1 << 20);
+    pith__schedule_init(&s, &allocator, REQUESTS, 1 << 20, 100);
     return 0;
 }
 
@@ -225,6 +225,9 @@ static void test_limits(void **state) {
     pith_error err = PITH_ERROR_INIT;
     pith__schedule_request first = make(1, 1), second = make(1, 1), third = make(1, 1);
     first.bytes = 5 << 20; /* more than all */
+    assert_int_equal(pith__schedule_add(&s, &first, &err), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "one key may hold 100 % of 1048576"));
+    first.bytes = 1 << 20;
     add(&first);
     assert_int_equal(pith__schedule_add(&s, &second, &err), PITH_ERR_BUSY);
     assert_non_null(strstr(err.message, "may hold 1048576; this one has 10"));
@@ -237,12 +240,78 @@ static void test_limits(void **state) {
     while (s.all) finish(s.all);
 }
 
+/* Adds requests of a key until one is refused. Returns how many came in. */
+static size_t flood(pith__schedule_request *r, uint64_t key, size_t bytes, const char *says) {
+    pith_error err = PITH_ERROR_INIT;
+    for (size_t n = 0;; n++) {
+        bool of_key;
+        r[n] = make(key, 1);
+        r[n].bytes = bytes;
+        if (!pith__schedule_check(&s, key, bytes, &of_key, &err)) {
+            add(&r[n]);
+            continue;
+        }
+        assert_int_equal(err.code, PITH_ERR_BUSY);
+        assert_int_equal(of_key, strstr(err.message, "the key has its share") != NULL);
+        if (!strstr(err.message, says)) fail_msg("%s", err.message);
+        return n;
+    }
+}
+
+/* Of those that take what they can get, n keys hold 1 / (n + 1) of all each, in bytes and in
+ * requests; whoever comes then finds room. */
+static void test_shares(void **state) {
+    (void)state;
+    static pith__schedule_request r[200];
+    bool of_key;
+    pith__schedule_init(&s, &allocator, 1000, 1200, 50);
+    assert_int_equal(flood(r, 1, 10, "the key has its share of the queue: 600 of 1200 bytes"), 60);
+    assert_int_equal(flood(r + 60, 2, 10, "300 of 1200 bytes"), 30);
+    assert_int_equal(flood(r + 90, 3, 10, "150 of 1200 bytes"), 15);
+    assert_int_equal(pith__schedule_check(&s, 4, 10, &of_key, NULL), PITH_OK);
+    /* the first one gives up what it has too much: the others may take it, and it may not */
+    for (size_t i = 0; i < 20; i++) finish(&r[i]);
+    assert_int_equal(flood(r, 1, 10, "400 of 1200"), 0);
+    assert_int_equal(flood(r, 2, 10, "320 of 1200"), 2);
+    while (s.all) finish(s.all);
+
+    pith__schedule_init(&s, &allocator, 100, 1 << 20, 50);
+    assert_int_equal(flood(r, 1, 10, "50 of 100 requests"), 50);
+    assert_int_equal(flood(r + 50, 2, 10, "25 of 100 requests"), 25);
+    while (s.all) finish(s.all);
+
+    pith__schedule_init(&s, &allocator, 200, 1000, 80);
+    assert_int_equal(flood(r, 1, 10, "800 of 1000 bytes"), 80);
+    while (s.all) finish(s.all);
+}
+
+/* One request per key is let in while there is room, and none that its key could never hold. */
+static void test_shares_of_few(void **state) {
+    (void)state;
+    static pith__schedule_request r[8];
+    pith_error err = PITH_ERROR_INIT;
+    bool of_key = true;
+    pith__schedule_init(&s, &allocator, 2, 1000, 50);
+    assert_int_equal(pith__schedule_check(&s, 1, 501, &of_key, &err), PITH_ERR_ARGUMENT);
+    assert_false(of_key);
+    assert_non_null(strstr(err.message, "takes 501 bytes, and one key may hold 50 % of 1000"));
+    r[0] = make(1, 1), r[0].bytes = 500;
+    add(&r[0]);
+    assert_int_equal(flood(r + 1, 1, 10, "1 of 2 requests"), 0);
+    assert_int_equal(flood(r + 1, 2, 251, "0 of 1000 bytes; this request has 251"), 0);
+    assert_int_equal(flood(r + 1, 2, 250, "the queue is full: it has 2 requests"), 1);
+    while (s.all) finish(s.all);
+}
+
 static void test_no_memory(void **state) {
     (void)state;
     pith__schedule_request r = make(7, 3);
-    memory.fail_at = memory.calls + 1;
-    assert_int_equal(pith__schedule_add(&s, &r, NULL), PITH_ERR_MEMORY);
-    assert_null(s.all);
+    for (long n = 1; n <= 2; n++) {
+        memory.fail_at = memory.calls + n;
+        assert_int_equal(pith__schedule_add(&s, &r, NULL), PITH_ERR_MEMORY);
+        assert_null(s.all);
+        assert_int_equal(memory.live, 0);
+    }
     add(&r);
     finish(&r);
 }
@@ -326,6 +395,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_passed_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_deadlines, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_shares, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_shares_of_few, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_random, setup, teardown),
     };

@@ -166,9 +166,12 @@ static void test_fed_defaults(void **state) {
     (void)state;
     subject s = open_subject(DEFAULTS, 0);
     float x[6] = { 1, 2, 3, 4, 5, 6 }, w[3] = { 3, 3, 3 }, y[6];
-    pith_tensor out, tx = { x, sizeof x, PITH_F32, 2, { 2, 3 } },
-                     tw = { w, sizeof w, PITH_F32, 1, { 3 } };
-    pith_tensor ty = { y, sizeof y, PITH_F32, 2, { 2, 3 } };
+    pith_tensor out,
+        tx = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 2, .dims = { 2, 3 } },
+        tw = { .data = w, .bytes = sizeof w, .dtype = PITH_F32, .rank = 1, .dims = { 3 } };
+    pith_tensor ty = {
+        .data = y, .bytes = sizeof y, .dtype = PITH_F32, .rank = 2, .dims = { 2, 3 }
+    };
     assert_int_equal(pith_session_bind_input(s.session, "x", &tx, &s.err), PITH_OK);
     assert_int_equal(pith_session_bind_input(s.session, "w", &tw, &s.err), PITH_OK);
     assert_int_equal(pith_session_bind_output(s.session, "y", &ty, &s.err), PITH_OK);
@@ -183,7 +186,9 @@ static void test_fed_defaults(void **state) {
     /* One that is given goes before one that is bound. */
     float ones[6] = { 1, 1, 1, 1, 1, 1 };
     const char *name = "x";
-    pith_tensor other = { ones, sizeof ones, PITH_F32, 2, { 2, 3 } };
+    pith_tensor other = {
+        .data = ones, .bytes = sizeof ones, .dtype = PITH_F32, .rank = 2, .dims = { 2, 3 }
+    };
     assert_int_equal(pith_session_run(s.session, &out, &name, &other, 1, NULL, &s.err), PITH_OK);
     for (int i = 0; i < 6; i++) assert_true(y[i] == w[0] * w[0] + 2);
     close_subject(&s);
@@ -193,8 +198,9 @@ static void test_mistakes(void **state) {
     (void)state;
     subject s = open_subject(DEFAULTS, 0);
     float x[6] = { 1, 2, 3, 4, 5, 6 }, y[6];
-    pith_tensor out, good = { x, sizeof x, PITH_F32, 2, { 2, 3 } },
-                     t = { y, sizeof y, PITH_F32, 2, { 2, 3 } };
+    pith_tensor out,
+        good = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 2, .dims = { 2, 3 } },
+        t = { .data = y, .bytes = sizeof y, .dtype = PITH_F32, .rank = 2, .dims = { 2, 3 } };
     says(&s, pith_session_bind_input(s.session, "z", &good, &s.err),
          "no input 'z'; it has 'x' float32");
     says(&s, pith_session_bind_output(s.session, "z", &t, &s.err),
@@ -252,7 +258,8 @@ static void test_shared_memory(void **state) {
     (void)state;
     subject s = open_subject(DEFAULTS, 0);
     float x[6] = { 1, 2, 3, 4, 5, 6 }, first[6];
-    pith_tensor out, t = { x, sizeof x, PITH_F32, 2, { 2, 3 } };
+    pith_tensor out,
+        t = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 2, .dims = { 2, 3 } };
     assert_int_equal(pith_session_bind_input(s.session, "x", &t, &s.err), PITH_OK);
     assert_int_equal(pith_session_run(s.session, &out, NULL, NULL, 0, NULL, &s.err), PITH_OK);
     memcpy(first, out.data, sizeof first);

@@ -131,7 +131,7 @@ static void test_compiled_model_refuses(void **state) {
     bytes file = { NULL, 0 };
     float y[6], two = 2, three = 3;
     pith_model *model = open_model(NULL);
-    assert_int_equal(pith_model_save(model, &(pith_writer){ append, make_room, &file }, &err),
+    assert_int_equal(pith_model_save(model, NULL, &(pith_writer){ append, make_room, &file }, &err),
                      PITH_OK);
     pith_model_close(model);
     assert_int_equal(pith_model_open_memory(&model, file.data, file.size, NULL, &err), PITH_OK);

@@ -49,7 +49,7 @@ static pith_session_pool *make_pool(int32_t sessions, int32_t idle, int32_t idle
 
 static pith_session *borrow(pith_session_pool *pool) {
     pith_session *session = NULL;
-    assert_int_equal(pith_session_pool_borrow(&session, pool, 0, NULL), PITH_OK);
+    assert_int_equal(pith_session_pool_borrow(&session, pool, 0, NULL, NULL), PITH_OK);
     return session;
 }
 
@@ -61,7 +61,7 @@ static void test_order(void **state) {
     pith_error err = PITH_ERROR_INIT;
     pith_session_pool *pool = make_pool(4, 2, 0);
     for (int i = 0; i < 4; i++) s[i] = borrow(pool);
-    assert_int_equal(pith_session_pool_borrow(&extra, pool, 0, &err), PITH_ERR_BUSY);
+    assert_int_equal(pith_session_pool_borrow(&extra, pool, 0, NULL, &err), PITH_ERR_BUSY);
     assert_string_equal(err.message, "all 4 sessions of the pool are borrowed");
     assert_null(extra);
     for (int i = 0; i < 4; i++) pith_session_pool_return(pool, s[i]);
@@ -120,7 +120,8 @@ static void test_bindings_end(void **state) {
     pith_session_pool *pool = make_pool(1, 0, 0);
     pith_error err = PITH_ERROR_INIT;
     float x[6] = { 1, 2, 3, 4, 5, 6 }, y[6] = { 0 };
-    pith_tensor out, t = { x, sizeof x, PITH_F32, 2, { 2, 3 } };
+    pith_tensor out,
+        t = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 2, .dims = { 2, 3 } };
     const char *name = "x";
     pith_session *s = borrow(pool);
     assert_int_equal(pith_session_bind_input(s, "x", &t, NULL), PITH_OK);
@@ -150,7 +151,7 @@ typedef struct guest {
 
 static void *wait_for_one(void *context) {
     guest *g = context;
-    g->status = pith_session_pool_borrow(&g->session, g->pool, g->timeout_ms, &g->err);
+    g->status = pith_session_pool_borrow(&g->session, g->pool, g->timeout_ms, NULL, &g->err);
     atomic_store(&g->done, true);
     return NULL;
 }
@@ -183,7 +184,7 @@ static void test_waiting(void **state) {
     usleep(20000);
     assert_false(atomic_load(&last.done));
     pith_session *none;
-    assert_int_equal(pith_session_pool_borrow(&none, pool, 0, NULL), PITH_ERR_BUSY);
+    assert_int_equal(pith_session_pool_borrow(&none, pool, 0, NULL, NULL), PITH_ERR_BUSY);
     pith_session_pool_return(pool, s);
     pthread_join(last.thread, NULL);
     assert_ptr_equal(last.session, s);
@@ -212,7 +213,7 @@ static void test_mistakes(void **state) {
     o.call.size = 0;
     assert_int_equal(pith_session_pool_create(&pool, model, &o, &err), PITH_ERR_ARGUMENT);
     assert_int_equal(pith_session_pool_create(&pool, model, NULL, &err), PITH_OK);
-    assert_int_equal(pith_session_pool_borrow(&s, pool, -2, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_session_pool_borrow(&s, pool, -2, NULL, &err), PITH_ERR_ARGUMENT);
     pith_session_pool_destroy(pool);
 }
 
@@ -234,10 +235,13 @@ static void use(worker *w, pith_session *s) {
     while (now > most && !atomic_compare_exchange_weak(&out_most, &most, now)) {}
     float v = (float)(w->seed % 100), x[6] = { v, v, v, v, v, v }, y[6];
     const char *name = "x";
-    pith_tensor out, t = { x, sizeof x, PITH_F32, 2, { 2, 3 } },
-                     one = { y, sizeof y, PITH_F32, 2, { 2, 3 } };
+    pith_tensor out,
+        t = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 2, .dims = { 2, 3 } },
+        one = { .data = y, .bytes = sizeof y, .dtype = PITH_F32, .rank = 2, .dims = { 2, 3 } };
     float wv[3] = { 3, 3, 3 };
-    pith_tensor tw = { wv, sizeof wv, PITH_F32, 1, { 3 } };
+    pith_tensor tw = {
+        .data = wv, .bytes = sizeof wv, .dtype = PITH_F32, .rank = 1, .dims = { 3 }
+    };
     const char *names[2] = { name, "w" };
     pith_tensor in[2] = { t, tw };
     bool bound = w->seed >> 8 & 1;
@@ -256,7 +260,7 @@ static void *borrow_often(void *context) {
         pith_session *s = NULL;
         w->seed = w->seed * 1664525u + 1013904223u;
         pith_status status =
-            pith_session_pool_borrow(&s, w->pool, timeouts[w->seed >> 20 & 3], NULL);
+            pith_session_pool_borrow(&s, w->pool, timeouts[w->seed >> 20 & 3], NULL, NULL);
         if (status == PITH_ERR_BUSY) {
             w->refused++;
             continue;
@@ -320,11 +324,12 @@ static void test_no_memory(void **state) {
         one.sessions = 1;
         c.fail_at = atomic_load(&c.calls) + n;
         pith_status status = pith_session_pool_create(&pool, own, &one, NULL);
-        if (!status) status = pith_session_pool_borrow(&s, pool, 0, NULL);
+        if (!status) status = pith_session_pool_borrow(&s, pool, 0, NULL, NULL);
         c.fail_at = 0;
         failures += status == PITH_ERR_MEMORY;
         assert_true(!status || status == PITH_ERR_MEMORY);
-        if (pool && !s) assert_int_equal(pith_session_pool_borrow(&s, pool, 0, NULL), PITH_OK);
+        if (pool && !s)
+            assert_int_equal(pith_session_pool_borrow(&s, pool, 0, NULL, NULL), PITH_OK);
         if (pool) pith_session_pool_return(pool, s);
         pith_session_pool_destroy(pool);
     }

@@ -14,7 +14,6 @@
 #include "formats/onnx/onnx_text.h"
 #include "pith/pith.h"
 #include "support/failing_alloc.h"
-#include "support/source_test.h"
 
 enum { LAYERS = 12, WIDTH = 8, ROWS = 5, OUTPUTS = 4, THREADS = 6 };
 
@@ -194,7 +193,7 @@ static size_t steps_of(pith_session *session, const pith_tensor *x, const char *
     if (pith_session_run(session, outputs, input_names, x, 1, &o, &err))
         fail_msg("%s", err.message);
     const pith_writer writer = { .write = append, .user = &record };
-    assert_int_equal(pith_profile_write(profile, &writer, NULL), PITH_OK);
+    assert_int_equal(pith_profile_write(profile, NULL, &writer, NULL), PITH_OK);
     count_steps(&count, record.data, record.size);
     free(record.data);
     pith_profile_destroy(profile);
@@ -296,10 +295,10 @@ static void test_mistakes(void **state) {
     pith_session *session;
     assert_int_equal(pith_session_create(&session, model, NULL), PITH_OK);
     says(session, (const char *[]){ "h6", "h7" }, 2, "the model has no output 'h7'; it has 'h3'");
-    says(session, (const char *[]){ "h6", "h6" }, 2, "output 'h6' is asked for twice");
+    says(session, (const char *[]){ "h6", "h6" }, 2, "output_names: 'h6' is there twice");
     says(session, (const char *[]){ "h3" }, 0, "output_names names no output");
     says(session, NULL, 1, "output_names names no output");
-    says(session, (const char *[]){ "h3", "h6", "h9", "h12", "h3" }, 5, "asked for twice");
+    says(session, (const char *[]){ "h3", "h6", "h9", "h12", "h3" }, 5, "is there twice");
     const pith_tensor x = input(ROWS); /* the session still works */
     assert_true(steps_of(session, &x, (const char *[]){ "h3" }, 1) > 0);
     pith_session_destroy(session);
@@ -354,7 +353,14 @@ static void test_threads(void **state) {
             assert_int_equal(pthread_join(threads[i], &failed), 0);
             assert_null(failed);
         }
+        pith_statistics n = PITH_STATISTICS_INIT;
+        assert_int_equal(pith_model_statistics(&n, model, NULL), PITH_OK);
+        if (kept[k]) assert_true(n.sessions_idle <= (kept[k] > 0 ? (uint64_t)kept[k] : 0));
+        assert_true(n.sessions_made + n.sessions_borrowed >= THREADS * 30 + 1);
+        assert_true(n.sessions_evicted + n.sessions_idle == n.sessions_made);
         pith_model_trim(model);
+        assert_int_equal(pith_model_statistics(&n, model, NULL), PITH_OK);
+        assert_int_equal(n.sessions_idle, 0);
         pith_model_close(model);
         for (size_t i = 0; i < OUTPUTS; i++) { /* they outlive the model */
             assert_int_equal(full[i].bytes, sizeof input_data);
@@ -460,7 +466,7 @@ static void test_orders(void **state) {
         assert_ptr_equal(model, shared);
         assert_int_equal(pith_session_create(&session, model, NULL), PITH_OK);
         assert_int_equal(pith_session_pool_create(&pool, model, NULL, NULL), PITH_OK);
-        assert_int_equal(pith_session_pool_borrow(&borrowed, pool, 0, NULL), PITH_OK);
+        assert_int_equal(pith_session_pool_borrow(&borrowed, pool, 0, NULL, NULL), PITH_OK);
         pith_session_pool_return(pool, borrowed);
         assert_int_equal(pith_model_run(full, model, input_names, &x, 1, NULL, NULL), PITH_OK);
         for (size_t i = 0; i < OUTPUTS; i++) pith_tensor_free(&full[i]);
@@ -532,7 +538,7 @@ static void test_info(void **state) {
     assert_int_equal(pith_model_report(&info, model, NULL), PITH_ERR_ARGUMENT);
     text compiled = { NULL, 0 };
     const pith_writer writer = { .write = append, .user = &compiled };
-    assert_int_equal(pith_model_save(model, &writer, NULL), PITH_OK);
+    assert_int_equal(pith_model_save(model, NULL, &writer, NULL), PITH_OK);
     pith_model_close(model);
     pith__wire_build file = { .bytes = compiled.data, .size = compiled.size };
     model = open_bytes(&file, NULL);
@@ -556,35 +562,98 @@ static void test_info(void **state) {
     free(compiled.data);
 }
 
-/* Exports keep it; the producer is Pith then. */
+/* To text and back. */
+static pith_status convert_twice(const pith_source *source, text *to, pith_error *err) {
+    text words = { NULL, 0 };
+    const pith_writer first = { .write = append, .user = &words },
+                      second = { .write = append, .user = to };
+    pith_source *again = NULL;
+    pith_status status = pith_source_convert(source, NULL, &first, NULL, err);
+    if (!status) status = pith_source_open_memory(&again, words.data, words.size, NULL, err);
+    if (!status) status = pith_source_convert(again, NULL, &second, NULL, err);
+    pith_source_close(again);
+    free(words.data);
+    return status;
+}
+
+/* What is written of it keeps it; the producer is Pith then, but of text, which is the file itself.
+ */
 static void test_exported(void **state) {
     (void)state;
-    char path[] = "/tmp/pith_subsets_XXXXXX";
-    const int file = mkstemp(path);
+    enum { EXPORT, HALF, OPTIMIZE, QUANTIZE, TEXT, WAYS };
     pith_error err = PITH_ERROR_INIT;
-    text exported = { NULL, 0 };
-    const pith_writer writer = { .write = append, .user = &exported };
-    FILE *out = file < 0 ? NULL : fdopen(file, "wb");
-    assert_non_null(out);
-    assert_int_equal(fwrite(layers.bytes, 1, layers.size, out), layers.size);
-    assert_int_equal(fclose(out), 0);
-    for (int optimized = 0; optimized < 2; optimized++) {
-        exported.size = 0;
-        pith_status status =
-            WITH_SOURCE(path, 0,
-                        optimized ? pith_source_optimize(source, NULL, &writer, NULL, NULL, &err)
-                                  : pith_source_export(source, NULL, &writer, NULL, NULL, &err));
-        if (status) fail_msg("%s", err.message);
-        pith__wire_build bytes = { .bytes = exported.data, .size = exported.size };
+    pith_source *source;
+    pith_export_options half = PITH_EXPORT_OPTIONS_INIT;
+    half.dtype = PITH_F16;
+    if (pith_source_open_memory(&source, layers.bytes, layers.size, NULL, &err))
+        fail_msg("%s", err.message);
+    for (int way = 0; way < WAYS; way++) {
+        text written = { NULL, 0 };
+        const pith_writer to = { .write = append, .user = &written };
+        pith_status status = PITH_OK;
+        switch (way) {
+        case EXPORT: status = pith_source_export(source, NULL, &to, NULL, NULL, &err); break;
+        case HALF: status = pith_source_export(source, &half, &to, NULL, NULL, &err); break;
+        case OPTIMIZE: status = pith_source_optimize(source, NULL, &to, NULL, NULL, &err); break;
+        case QUANTIZE: status = pith_source_quantize(source, NULL, &to, NULL, NULL, &err); break;
+        default: status = convert_twice(source, &written, &err);
+        }
+        if (status) fail_msg("way %d: %s", way, err.message);
+        pith__wire_build bytes = { .bytes = written.data, .size = written.size };
         pith_model *model = open_bytes(&bytes, NULL);
         pith_model_info info = PITH_MODEL_INFO_INIT;
         check_info(model);
         assert_int_equal(pith_model_report(&info, model, NULL), PITH_OK);
-        assert_string_equal(info.producer, "pith");
+        assert_string_equal(info.producer, way == TEXT ? "tests" : "pith");
+        assert_string_equal(info.metadata[1].value, "none");
         pith_model_close(model);
+        free(written.data);
     }
-    remove(path);
-    free(exported.data);
+    pith_source_close(source);
+}
+
+/* What is in sequences, maps and optionals, and the names of dimensions. */
+static void test_ports(void **state) {
+    (void)state;
+    static const char types_text[] =
+        "<ir_version: 8, opset_import: [\"\" : 17, \"ai.onnx.ml\" : 3]>\n"
+        "types (seq(int64[N]) s, optional(float[N, 3]) o, optional(seq(float[N])) os, "
+        "map(string, float) m, float[B, 2] x) => "
+        "(seq(int64[N]) same, bool has, float[1, 2] v, seq(map(int64, float)) z, int64 n)\n"
+        "{ same = Identity(s)\n has = OptionalHasElement(o)\n "
+        "v = ai.onnx.ml.DictVectorizer<string_vocabulary = [\"a\", \"b\"]>(m)\n "
+        "z = ai.onnx.ml.ZipMap<classlabels_int64s = [4, 5]>(x)\n "
+        "e = OptionalGetElement(os)\n n = SequenceLength(e) }";
+    static const struct {
+        int32_t dtype, item_dtype;
+    } in[] = { { PITH_SEQUENCE, PITH_I64 },
+               { PITH_NONE, PITH_F32 },
+               { PITH_NONE, PITH_F32 },
+               { PITH_SEQUENCE, PITH_MAP_STRING },
+               { PITH_F32, 0 } },
+      out[] = { { PITH_SEQUENCE, PITH_I64 },
+                { PITH_BOOL, 0 },
+                { PITH_F32, 0 },
+                { PITH_SEQUENCE, PITH_MAP_I64 },
+                { PITH_I64, 0 } };
+    pith__wire_build types = { .allocator = NULL };
+    make(&types, types_text);
+    pith_model *model = open_bytes(&types, NULL);
+    assert_int_equal(pith_model_input_count(model), 5);
+    assert_int_equal(pith_model_output_count(model), 5);
+    for (size_t i = 0; i < 5; i++) {
+        const pith_port *a = pith_model_input(model, i), *b = pith_model_output(model, i);
+        if (a->dtype != in[i].dtype || a->item_dtype != in[i].item_dtype)
+            fail_msg("input '%s': %d of %d", a->name, a->dtype, a->item_dtype);
+        if (b->dtype != out[i].dtype || b->item_dtype != out[i].item_dtype)
+            fail_msg("output '%s': %d of %d", b->name, b->dtype, b->item_dtype);
+        for (int d = 0; d < a->rank; d++) assert_non_null(a->dim_names[d]);
+    }
+    assert_string_equal(pith_model_input(model, 4)->dim_names[0], "B");
+    assert_string_equal(pith_model_input(model, 4)->dim_names[1], "");
+    assert_int_equal(pith_model_input(model, 3)->dims[0], 2);
+    pith_model_close(model);
+    pith__wire_build_free(&types);
 }
 
 int main(void) {
@@ -595,6 +664,7 @@ int main(void) {
         cmocka_unit_test(test_kinds),     cmocka_unit_test(test_memory),
         cmocka_unit_test(test_orders),    cmocka_unit_test(test_last),
         cmocka_unit_test(test_info),      cmocka_unit_test(test_exported),
+        cmocka_unit_test(test_ports),
     };
     return cmocka_run_group_tests(tests, make_models, free_models);
 }

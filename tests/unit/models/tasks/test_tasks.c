@@ -70,8 +70,11 @@ static const float *run(pith_session *session, const pith_model *model, const st
         names[i] = pith_model_input(model, i)->name;
         int at = 0;
         while (strcmp(names[i], input_names[at])) at++;
-        inputs[i] =
-            (pith_tensor){ data[at], (size_t)(batch * length) * 8, PITH_I64, 2, { batch, length } };
+        inputs[i] = (pith_tensor){ .data = data[at],
+                                   .bytes = (size_t)(batch * length) * 8,
+                                   .dtype = PITH_I64,
+                                   .rank = 2,
+                                   .dims = { batch, length } };
     }
     if (pith_session_run(session, outputs, names, inputs, count, NULL, &err))
         fail_msg("%s: %s", t->name, err.message);

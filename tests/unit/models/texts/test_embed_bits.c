@@ -137,13 +137,19 @@ static void test_padding(void **state) {
     pith_tensor inputs[3];
     int64_t *const data[] = { ids, mask, types };
     for (int i = 0; i < 3; i++)
-        inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { ROWS, LENGTH } };
+        inputs[i] = (pith_tensor){ .data = data[i],
+                                   .bytes = sizeof ids,
+                                   .dtype = PITH_I64,
+                                   .rank = 2,
+                                   .dims = { ROWS, LENGTH } };
     if (pith_session_run(padded, &out, names, inputs, 3, NULL, &err)) fail_msg("%s", err.message);
     for (int r = 0; r < ROWS; r++) {
         for (int i = 0; i < 3; i++)
-            inputs[i] = (pith_tensor){
-                data[i] + r * LENGTH, (size_t)lengths[r] * 8, PITH_I64, 2, { 1, lengths[r] }
-            };
+            inputs[i] = (pith_tensor){ .data = data[i] + r * LENGTH,
+                                       .bytes = (size_t)lengths[r] * 8,
+                                       .dtype = PITH_I64,
+                                       .rank = 2,
+                                       .dims = { 1, lengths[r] } };
         if (pith_session_run(alone, &one, names, inputs, 3, NULL, &err))
             fail_msg("%s", err.message);
         assert_int_equal(one.dims[1], lengths[r]);
@@ -187,7 +193,7 @@ static void save_model(const char *path) {
     pith_error err = PITH_ERROR_INIT;
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
-    if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err))
+    if (pith_model_save(model, NULL, &(pith_writer){ write_piece, NULL, f }, &err))
         fail_msg("%s", err.message);
     assert_int_equal(fclose(f), 0);
 }

@@ -146,6 +146,8 @@ static void refuse_prompt(const char *name, const char *says) {
     assert_string_equal(err.message, says);
 }
 
+#define NO_PROMPT "pith_embed_options.prompt_name: "
+
 /* A prompt is text in front of the text; one that is not there is answered with as many as fit. */
 static void test_prompts(void **state) {
     (void)state;
@@ -159,10 +161,11 @@ static void test_prompts(void **state) {
     options.prompt_name = "plain";
     embed(vectors, model, texts, 2, &options);
     assert_memory_equal(vectors, alone, sizeof wanted);
-    refuse_prompt("nobody", "the model has no prompt 'nobody' (it has: query, plain)");
+    refuse_prompt("nobody", NO_PROMPT "the model has no prompt 'nobody' (it has: query, plain)");
     pith_model_close(model);
 
-    char text[4096] = "{\"prompts\": {", says[600] = "the model has no prompt 'x' (it has: ";
+    char text[4096] = "{\"prompts\": {",
+         says[600] = NO_PROMPT "the model has no prompt 'x' (it has: ";
     for (int i = 0; i < 60; i++) {
         snprintf(text + strlen(text), 32, "%s\"name-%02d\": \"\"", i ? ", " : "", i);
         /* less than 300 bytes */
@@ -175,7 +178,7 @@ static void test_prompts(void **state) {
 
     put_prompts("{}");
     if (pith_model_open(&model, DIR, NULL, &err)) fail_msg("%s", err.message);
-    refuse_prompt("x", "the model has no prompt 'x' (it has: none)");
+    refuse_prompt("x", NO_PROMPT "the model has no prompt 'x' (it has: none)");
 }
 
 int main(void) {

@@ -110,7 +110,9 @@ static pith_status run_session(const pith_model *model, pith_error *err) {
         void *data = !strcmp(names[i], "input_ids")        ? ids
                      : !strcmp(names[i], "attention_mask") ? mask
                                                            : types;
-        inputs[i] = (pith_tensor){ data, sizeof ids, PITH_I64, 2, { 2, TOKENS } };
+        inputs[i] = (pith_tensor){
+            .data = data, .bytes = sizeof ids, .dtype = PITH_I64, .rank = 2, .dims = { 2, TOKENS }
+        };
     }
     options.call.threads = 2;
     pith_status status = pith_session_create(&session, model, err);
@@ -152,11 +154,12 @@ static pith_status work(counter *c, const char *dir, int threads, pith_error *er
     assert_in_range(bytes, 1, sizeof got);
     status = pith_embed(got, model, texts, TEXTS, &embed_options, err);
     if (!status)
-        status = pith_model_describe(model, PITH_DESCRIBE_JSON,
+        status = pith_model_describe(model, PITH_DESCRIBE_JSON, NULL,
                                      &(pith_writer){ drop_text, NULL, NULL }, err);
     if (!status) status = tokenize(model, &allocator, dir, err);
     if (!status) status = run_session(model, err);
-    if (!status) status = pith_model_save(model, &(pith_writer){ write_piece, NULL, NULL }, err);
+    if (!status)
+        status = pith_model_save(model, NULL, &(pith_writer){ write_piece, NULL, NULL }, err);
     if (status) { /* the failure was passed: the model works */
         long fail_at = c->fail_at;
         c->fail_at = 0;
@@ -226,7 +229,7 @@ static void save_model(const char *path) {
     pith_model *model = open_any(DIR);
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
-    if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err))
+    if (pith_model_save(model, NULL, &(pith_writer){ write_piece, NULL, f }, &err))
         fail_msg("%s", err.message);
     pith_model_close(model);
     assert_int_equal(fclose(f), 0);

@@ -33,7 +33,9 @@ static void reference(double *vector, size_t dim, const pith_model *model, pith_
         for (size_t t = 0; t < n; t++)
             data[i][t] = !strcmp(names[i], "input_ids") ? tokens.ids[t]
                                                         : !strcmp(names[i], "attention_mask");
-        inputs[i] = (pith_tensor){ data[i], n * 8, PITH_I64, 2, { 1, (int64_t)n } };
+        inputs[i] = (pith_tensor){
+            .data = data[i], .bytes = n * 8, .dtype = PITH_I64, .rank = 2, .dims = { 1, (int64_t)n }
+        };
     }
     pith_tokens_free(&tokens);
     if (pith_session_run(session, outputs, names, inputs, count, NULL, &err))
@@ -65,8 +67,8 @@ static void check_ragged(const pith_model *model, const char *name) {
     static char description[DESCRIPTION_MAX];
     pith_error err = PITH_ERROR_INIT;
     description[0] = 0;
-    if (pith_model_describe(model, PITH_DESCRIBE_JSON, &(pith_writer){ append, NULL, description },
-                            &err))
+    if (pith_model_describe(model, PITH_DESCRIBE_JSON, NULL,
+                            &(pith_writer){ append, NULL, description }, &err))
         fail_msg("%s", err.message);
     const char *expected = "\"ragged\": true, \"ragged_reason\": \"\"";
     const char *said = strstr(description, "\"ragged\": ");
@@ -217,7 +219,9 @@ static void test_session(void **state) {
     pith_tensor outputs[4], inputs[5];
     int64_t *const data[] = { ids, ones, zeros, ids, ids };
     for (int i = 0; i < 5; i++)
-        inputs[i] = (pith_tensor){ data[i], sizeof ids, PITH_I64, 2, { 1, 4 } };
+        inputs[i] = (pith_tensor){
+            .data = data[i], .bytes = sizeof ids, .dtype = PITH_I64, .rank = 2, .dims = { 1, 4 }
+        };
     assert_int_equal(pith_session_run(session, outputs, names, inputs, 2, NULL, &err),
                      PITH_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "'token_type_ids' int64 [batch, sequence]"));

@@ -95,9 +95,11 @@ static void run(pith_tensor *outputs, pith_session *session, const pith_model *m
     for (size_t i = 0; i < n; i++) {
         names[i] = pith_model_input(model, i)->name;
         int64_t *data = has(names[i], "mask") ? r->mask : has(names[i], "type") ? r->types : r->ids;
-        inputs[i] = (pith_tensor){
-            data + at, (size_t)(rows_wanted * count) * 8, PITH_I64, 2, { rows_wanted, count }
-        };
+        inputs[i] = (pith_tensor){ .data = data + at,
+                                   .bytes = (size_t)(rows_wanted * count) * 8,
+                                   .dtype = PITH_I64,
+                                   .rank = 2,
+                                   .dims = { rows_wanted, count } };
     }
     if (pith_session_run(session, outputs, names, inputs, n, NULL, &err))
         fail_msg("%s", err.message);

@@ -58,8 +58,8 @@ static void check_packed(const pith_model *model, const char *name) {
     static char description[DESCRIPTION_MAX];
     pith_error err = PITH_ERROR_INIT;
     description[0] = 0;
-    if (pith_model_describe(model, PITH_DESCRIBE_JSON, &(pith_writer){ append, NULL, description },
-                            &err))
+    if (pith_model_describe(model, PITH_DESCRIBE_JSON, NULL,
+                            &(pith_writer){ append, NULL, description }, &err))
         fail_msg("%s", err.message);
     if (!strstr(description, "\"ragged\": true, \"ragged_reason\": \"\""))
         fail_msg("%s does not run packed", name);
@@ -89,7 +89,9 @@ static void mean_of_rows(double *vector, size_t dim, const pith_model *model, pi
         for (size_t t = 0; t < n; t++)
             data[i][t] = !strcmp(names[i], "input_ids") ? tokens.ids[t]
                                                         : !strcmp(names[i], "attention_mask");
-        inputs[i] = (pith_tensor){ data[i], n * 8, PITH_I64, 2, { 1, (int64_t)n } };
+        inputs[i] = (pith_tensor){
+            .data = data[i], .bytes = n * 8, .dtype = PITH_I64, .rank = 2, .dims = { 1, (int64_t)n }
+        };
     }
     pith_tokens_free(&tokens);
     if (pith_session_run(session, &output, names, inputs, count, NULL, &err))

@@ -227,7 +227,7 @@ static void test_compiled(void **state) {
         uint32_t can = pith_encode_can(model);
         FILE *f = fopen(COMPILED, "wb");
         assert_non_null(f);
-        if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err))
+        if (pith_model_save(model, NULL, &(pith_writer){ write_piece, NULL, f }, &err))
             fail_msg("%s", err.message);
         assert_int_equal(fclose(f), 0);
         pith_encoded *wanted = encode_all(model, texts, MANY, s->what, s->role, NULL);

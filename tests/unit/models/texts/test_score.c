@@ -297,7 +297,7 @@ static void check_compiled(const char *path, size_t labels) {
     pith_model *model = open_task(path, NULL);
     FILE *f = fopen(COMPILED, "wb");
     assert_non_null(f);
-    if (pith_model_save(model, &(pith_writer){ write_piece, NULL, f }, &err))
+    if (pith_model_save(model, NULL, &(pith_writer){ write_piece, NULL, f }, &err))
         fail_msg("%s: %s", path, err.message);
     assert_int_equal(fclose(f), 0);
     pith_model *compiled = open_task(COMPILED, NULL);

@@ -104,7 +104,7 @@ static int32_t memory_write(void *user, const void *data, size_t size) {
 
 static memory saved(const pith_relational *r) {
     memory m = { NULL, 0 };
-    assert_int_equal(pith_relational_save(r, WRITER(memory_write, &m), NULL), PITH_OK);
+    assert_int_equal(pith_relational_save(r, NULL, WRITER(memory_write, &m), NULL), PITH_OK);
     return m;
 }
 

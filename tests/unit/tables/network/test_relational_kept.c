@@ -123,8 +123,10 @@ static void same_answers(void **unused) {
         pith_relational *model = model_of(db, tasks[t]), *again;
         test_bytes kept = { NULL, 0 }, saved = { NULL, 0 };
         float before[ASKED * 3], after[ASKED * 3];
-        assert_int_equal(pith_relational_keep(model, WRITER(bytes_take, &kept), &err), PITH_OK);
-        assert_int_equal(pith_relational_save(model, WRITER(bytes_take, &saved), &err), PITH_OK);
+        assert_int_equal(pith_relational_keep(model, NULL, WRITER(bytes_take, &kept), &err),
+                         PITH_OK);
+        assert_int_equal(pith_relational_save(model, NULL, WRITER(bytes_take, &saved), &err),
+                         PITH_OK);
         pith_database *own = opened(&kept);
         assert_non_null(own);
         /* What the file says of its own rows does not count. */
@@ -139,7 +141,7 @@ static void same_answers(void **unused) {
             assert_int_equal(pith_relational_answer_by(model, k, CALL(1), &err), PITH_OK);
             if (k >= 0) {
                 assert_int_equal(
-                    pith_relational_save_baseline(model, WRITER(bytes_take, &baseline), &err),
+                    pith_relational_save_baseline(model, NULL, WRITER(bytes_take, &baseline), &err),
                     PITH_OK);
                 assert_int_equal(pith_relational_load_baseline(again, baseline.data, baseline.size,
                                                                CALL(1), &err),
@@ -186,8 +188,8 @@ static void mutants_of_baselines(void **unused) {
     for (int32_t k = 1; k < PITH_BASELINE_COUNT; k++) {
         test_bytes whole = { NULL, 0 }, broken = { malloc(BYTES_MOST), 0 };
         assert_int_equal(pith_relational_answer_by(model, k, CALL(1), &err), PITH_OK);
-        assert_int_equal(pith_relational_save_baseline(model, WRITER(bytes_take, &whole), &err),
-                         PITH_OK);
+        assert_int_equal(
+            pith_relational_save_baseline(model, NULL, WRITER(bytes_take, &whole), &err), PITH_OK);
         for (int i = 0; i < MUTANTS / 4; i++) {
             break_some(&broken, &whole, 24);
             if (broken.size < 8) continue;
@@ -215,8 +217,8 @@ static void mutants_of_kept(void **unused) {
     test_bytes kept = { NULL, 0 }, saved = { NULL, 0 }, broken = { malloc(BYTES_MOST), 0 };
     float answers[ASKED * PITH_TARGET_CLASSES];
     int good = 0;
-    assert_int_equal(pith_relational_keep(model, WRITER(bytes_take, &kept), &err), PITH_OK);
-    assert_int_equal(pith_relational_save(model, WRITER(bytes_take, &saved), &err), PITH_OK);
+    assert_int_equal(pith_relational_keep(model, NULL, WRITER(bytes_take, &kept), &err), PITH_OK);
+    assert_int_equal(pith_relational_save(model, NULL, WRITER(bytes_take, &saved), &err), PITH_OK);
     for (int i = 0; i < MUTANTS / 4; i++) {
         pith_relational *again = NULL;
         pith__rdb_header h;
@@ -279,9 +281,10 @@ static pith_status everything(const char *path, const test_bytes *kept, const te
     if (!status) status = pith_database_open(&own, name, &call, err);
     if (!status) status = pith_database_follow(db, own, NULL, err);
     if (!status) status = pith_relational_load(&model, db, saved->data, saved->size, NULL, err);
-    if (!status) status = pith_relational_keep(model, WRITER(bytes_take, &again), err);
+    if (!status) status = pith_relational_keep(model, NULL, WRITER(bytes_take, &again), err);
     if (!status) status = pith_relational_answer_by(model, 1, CALL(1), err);
-    if (!status) status = pith_relational_save_baseline(model, WRITER(bytes_take, &baseline), err);
+    if (!status)
+        status = pith_relational_save_baseline(model, NULL, WRITER(bytes_take, &baseline), err);
     if (!status)
         status = pith_relational_load_baseline(model, baseline.data, baseline.size, CALL(1), err);
     pith_relational_destroy(model);
@@ -301,8 +304,8 @@ static void failing_memory(void **unused) {
     test_bytes kept = { NULL, 0 }, saved = { NULL, 0 };
     test_memory memory = { 0 };
     char path[400];
-    assert_int_equal(pith_relational_keep(model, WRITER(bytes_take, &kept), &err), PITH_OK);
-    assert_int_equal(pith_relational_save(model, WRITER(bytes_take, &saved), &err), PITH_OK);
+    assert_int_equal(pith_relational_keep(model, NULL, WRITER(bytes_take, &kept), &err), PITH_OK);
+    assert_int_equal(pith_relational_save(model, NULL, WRITER(bytes_take, &saved), &err), PITH_OK);
     snprintf(path, sizeof path, "%s/post.rdb", test_directory());
     if (test_make(test_directory(), path, &err)) fail_msg("%s", err.message);
     if (everything(path, &kept, &saved, &memory, &err)) fail_msg("%s", err.message);

@@ -76,7 +76,7 @@ static void check_text(const pith_tokenizer *t, const int32_t *ids, size_t count
                        pith_str decoder) {
     char *text = NULL;
     size_t size = 0;
-    if (pith_detokenize(&text, &size, t, ids, count, 0, &err)) fail_msg("%s", err.message);
+    if (pith_detokenize(&text, &size, t, ids, count, 0, NULL, &err)) fail_msg("%s", err.message);
     if (size != wanted.size || memcmp(text, wanted.data, size) || text[size])
         fail_msg(PITH_STR_FMT ": '%s', not '" PITH_STR_FMT "'; the first of %zu ids is %d",
                  PITH_STR_ARG(decoder), text, PITH_STR_ARG(wanted), count, count ? ids[0] : -1);
@@ -167,17 +167,17 @@ static void specials(void **state) {
     size_t size;
     for (int skip = 0; skip < 2; skip++) {
         pith_str wanted = skip ? PITH_STR("b c") : PITH_STR("a b a c a");
-        assert_int_equal(pith_detokenize(&text, &size, t, ids, 5, skip, &err), PITH_OK);
+        assert_int_equal(pith_detokenize(&text, &size, t, ids, 5, skip, NULL, &err), PITH_OK);
         assert_int_equal(size, wanted.size);
         assert_string_equal(text, wanted.data);
         pith_text_free(t, text);
         check_stream(t, ids, 5, wanted, skip);
     }
     pith_text_free(t, NULL);
-    assert_int_equal(pith_detokenize(&text, &size, t, ids, 0, 0, &err), PITH_OK);
+    assert_int_equal(pith_detokenize(&text, &size, t, ids, 0, 0, NULL, &err), PITH_OK);
     assert_string_equal(text, "");
     pith_text_free(t, text);
-    assert_int_equal(pith_detokenize(&text, &size, t, ids, 7, 0, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith_detokenize(&text, &size, t, ids, 7, 0, NULL, &err), PITH_ERR_ARGUMENT);
     assert_string_equal(err.message, "id 3 at index 5 is not in the vocabulary");
     pith_text_stream *stream;
     pith_str part;
@@ -248,7 +248,7 @@ static void usual_settings(void **state) {
             const int32_t ids[] = { id % 10, id / 10, id % 10 };
             char *text = NULL;
             size_t size = 0;
-            assert_int_equal(pith_detokenize(&text, &size, full, ids, 3, 0, &err), PITH_OK);
+            assert_int_equal(pith_detokenize(&text, &size, full, ids, 3, 0, NULL, &err), PITH_OK);
             check_text(bare, ids, 3, (pith_str){ text, size }, pith__str_of(same[i][0]));
             pith_text_free(full, text);
         }

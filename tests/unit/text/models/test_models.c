@@ -79,9 +79,9 @@ static void check_stream(opened *o, pith_str wanted) {
 static void check_decoded(opened *o, pith_str wanted, int skip, const char *name) {
     char *text;
     size_t size;
-    assert_int_equal(
-        pith_detokenize(&text, &size, o->tokenizer, o->tokens.ids, o->tokens.count, skip, &o->err),
-        PITH_OK);
+    assert_int_equal(pith_detokenize(&text, &size, o->tokenizer, o->tokens.ids, o->tokens.count,
+                                     skip, NULL, &o->err),
+                     PITH_OK);
     if (!pith__str_eq((pith_str){ text, size }, wanted))
         fail_msg("%s: decoded \"%s\" instead of \"" PITH_STR_FMT "\"", name, text,
                  PITH_STR_ARG(wanted));
@@ -389,13 +389,13 @@ static void test_choices(void **state) {
     open_and_encode(
         &o, WORDS("\"decoder\":{\"type\":\"Strip\",\"content\":\"a\",\"start\":3,\"stop\":0},"),
         "a", PITH_OK);
-    assert_int_equal(pith_detokenize(&text, &size, o.tokenizer, o.tokens.ids, 1, 0, &o.err),
+    assert_int_equal(pith_detokenize(&text, &size, o.tokenizer, o.tokens.ids, 1, 0, NULL, &o.err),
                      PITH_OK);
     assert_int_equal(size, 0);
     pith_text_free(o.tokenizer, text);
     close_opened(&o);
     open_and_encode(&o, WORDS("\"decoder\":{\"type\":\"Unheard\"},"), "a", PITH_OK);
-    assert_int_equal(pith_detokenize(&text, &size, o.tokenizer, o.tokens.ids, 1, 0, &o.err),
+    assert_int_equal(pith_detokenize(&text, &size, o.tokenizer, o.tokens.ids, 1, 0, NULL, &o.err),
                      PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(o.err.message, "Unheard"));
     close_opened(&o);

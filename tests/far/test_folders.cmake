@@ -1,0 +1,25 @@
+# Folders of backends are found or left out. usage: cmake -DROOT=… -P test_folders.cmake
+cmake_minimum_required(VERSION 3.20)
+include(${ROOT}/cmake/backends.cmake)
+
+function(expect what wanted)
+  if(NOT "${${what}}" STREQUAL "${wanted}")
+    message(FATAL_ERROR "${what} is '${${what}}', not '${wanted}'")
+  endif()
+endfunction()
+
+set(folders ${ROOT}/tests/far ${ROOT}/tests/far/absent)
+foreach(PITH_BACKENDS "" AUTO far)
+  pith_find_backends(${folders})
+  expect(PITH_BACKEND_NAMES far)
+  expect(PITH_BACKEND_LIST "BACKEND(far)\n")
+  expect(PITH_BACKEND_SOURCES "${ROOT}/tests/far/backend_far.c;${ROOT}/tests/far/far_memory.c;${ROOT}/tests/far/far_programs.c")
+  expect(PITH_BACKEND_LIBRARIES "")
+endforeach()
+set(PITH_BACKENDS OFF)
+pith_find_backends(${folders})
+expect(PITH_BACKEND_NAMES "")
+expect(PITH_BACKEND_LIST "")
+# Last: what is asked for by name must be there.
+set(PITH_BACKENDS far absent)
+pith_find_backends(${folders})
