@@ -11,8 +11,8 @@
 #include "base/text_out.h"
 #include "cli/base/message.h"
 
-/* Whether an argument looks like the name of a file: with a slash, with an end that is known, or one
- * word with some end, which may be a slip. */
+/* Whether an argument looks like the name of a file: with a slash, with an end that is known, or
+ * one word with some end, which may be a slip. */
 static bool looks_named(const char *argument) {
     const char *dot = strrchr(argument, '.');
     const size_t end = dot ? strlen(dot + 1) : 0;

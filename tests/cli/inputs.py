@@ -4,6 +4,7 @@
 usage: inputs.py PITH SOURCE_DIR [unittest arguments]; needs NumPy (tests/requirements.txt) and the default model.
 """
 import csv
+import io
 import json
 import os
 import subprocess
@@ -24,6 +25,10 @@ class Inputs(Command):
     def write(self, name, data):
         (self.dir / name).write_bytes(data if isinstance(data, bytes) else data.encode())
         return name
+
+    def stored(self, name):
+        """What a file has, for the module csv."""
+        return io.StringIO((self.dir / name).read_bytes().decode(), newline="")
 
     def vectors(self, *texts):
         """The vectors of these texts, as lines of JSON."""
@@ -141,7 +146,7 @@ class Columns(Inputs):
             self.bad(1, "--errors", "skip", *SHORT, "-o", name, "a.csv", says="2 lines were left out")
         self.assertEqual(np.load(self.dir / "v.npy").shape, (2, 4))
         self.assertEqual((self.dir / "v.f32").stat().st_size, 32)
-        self.assertEqual([row["id"] for row in csv.DictReader((self.dir / "v.csv").open())], ["1", "3"])
+        self.assertEqual([row["id"] for row in csv.DictReader(self.stored("v.csv"))], ["1", "3"])
         self.bad(2, "--errors", "skip", "--resume", "-o", "v.npy", "a.csv", says="--errors skip does not go with --resume")
         self.bad(2, "--errors", "report", "-o", "v.npy", "a.csv", says="--errors report goes with --format jsonl")
         self.bad(2, "--errors", "report", "-o", "v.csv", "-m", LABELS, "a.csv", verb="classify", says="--errors report")
@@ -199,7 +204,7 @@ class Columns(Inputs):
                 self.assertEqual((self.dir / name).read_bytes(), whole)
                 (self.dir / name).unlink()
         self.good("--rows-per-file", "15", "--id", "n", *SHORT, "-o", "x.csv", "a.csv")
-        ids = [row["id"] for i in range(3) for row in csv.DictReader((self.dir / f"x-0000{i}.csv").open())]
+        ids = [row["id"] for i in range(3) for row in csv.DictReader(self.stored(f"x-0000{i}.csv"))]
         self.assertEqual(ids, [str(i) for i in range(40)])
 
     def test_long_rows(self):
@@ -244,12 +249,12 @@ class Ids(Inputs):
         for name, delimiter in (("v.csv", ","), ("v.tsv", "\t")):
             for more in ((), ("--long", "chunk")):
                 self.good(*SHORT, *more, "--id", "sku", "-o", name, "a.csv")
-                table = list(csv.reader((self.dir / name).open(newline=""), delimiter=delimiter))
+                table = list(csv.reader(self.stored(name), delimiter=delimiter))
                 self.assertEqual(table[0], ["id", "v0", "v1", "v2", "v3"])
                 self.assertEqual([row[0] for row in table[1:]], ["A,1", 'B "2"'])
                 self.assertEqual([[float(x) for x in row[1:]] for row in table[1:]], vectors)
                 self.good(*SHORT, *more, "-o", name, "a.csv")  # no id: numbers
-                self.assertEqual([row[0] for row in csv.reader((self.dir / name).open(newline=""), delimiter=delimiter)], ["id", "0", "1"])
+                self.assertEqual([row[0] for row in csv.reader(self.stored(name), delimiter=delimiter)], ["id", "0", "1"])
         self.write("a.txt", "x\ny\n")
         self.good(*SHORT, "-o", "v.csv", "a.txt")  # lines have no ids, and no header
         self.assertEqual(np.loadtxt(self.dir / "v.csv", delimiter=",").tolist(), vectors)
@@ -261,7 +266,7 @@ class Ids(Inputs):
         rows = self.rows("-m", CROSS, "-q", "pet", "--id", "sku", "a.jsonl", verb="rerank")
         self.assertEqual([row["id"] for row in rows], ["A\n1", None])
         self.good("-m", CROSS, "-q", "pet", "--id", "sku", "--return-documents", "-k", "2", "-o", "r.csv", "a.jsonl", verb="rerank")
-        table = list(csv.DictReader((self.dir / "r.csv").open(newline="")))
+        table = list(csv.DictReader(self.stored("r.csv")))
         self.assertEqual({row["document"]: row["id"] for row in table}, {"a cat": "A\n1", "a dog": ""})
 
 
@@ -270,7 +275,7 @@ class Formats(Inputs):
         vectors = [json.loads(v) for v in self.vectors("x", "y")]
         for name, read in (("v.npy", np.load), ("v.NPY", np.load), ("v.f32", lambda p: np.fromfile(p, np.float32).reshape(2, 4)),
                            ("v.bin", lambda p: np.fromfile(p, np.float32).reshape(2, 4)), ("v.csv", lambda p: np.loadtxt(p, delimiter=",")),
-                           ("v.tsv", np.loadtxt), *((n, lambda p: [json.loads(line) for line in p.open()])
+                           ("v.tsv", np.loadtxt), *((n, lambda p: [json.loads(line) for line in p.read_text().splitlines()])
                                                     for n in ("v.jsonl", "v.json", "v.ndjson", "v.txt", "v", "v.x", "csv", ".csv", "a.npy/v"))):
             with self.subTest(name=name):
                 (self.dir / name).parent.mkdir(exist_ok=True)
@@ -296,7 +301,7 @@ class Formats(Inputs):
         plain = self.rows("-m", LABELS, stdin=b"a cat\na dog\n", verb="classify")
         for name, delimiter in (("l.csv", ","), ("l.tsv", "\t")):
             self.good("-m", LABELS, "-o", name, stdin=b"a cat\na dog\n", verb="classify")
-            table = list(csv.DictReader((self.dir / name).open(newline=""), delimiter=delimiter))
+            table = list(csv.DictReader(self.stored(name), delimiter=delimiter))
             self.assertEqual([(int(r["index"]), r["label"], float(r["score"])) for r in table],
                              [(i, label["label"], label["score"]) for i, row in enumerate(plain) for label in row])
         best = self.good("-m", LABELS, "-k", 1, "--format", "csv", stdin=b"a cat\n", verb="classify").decode()
