@@ -337,7 +337,7 @@ void run_tell_better(const relational_run *run, const command *c) {
     if (better)
         note("pith %s: warning: on the validation rows '%s' does better than the model (%s %.4f "
              "and %.4f); `pith train "
-             "--predictor auto` takes what does best",
+             "--predictor auto` uses what does best",
              c->name, better, loss, least, own);
 }
 

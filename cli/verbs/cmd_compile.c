@@ -263,7 +263,7 @@ const command command_compile = {
                    "and the settings to one "
                    "file. It opens by mapping and gives the same bits on every processor. "
                    "Processes share its pages. "
-                   "Every command takes it as its model.",
+                   "Every command accepts it as its model.",
     .examples = examples,
     .options = options,
     .run = compile_run,

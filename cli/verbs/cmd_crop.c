@@ -572,7 +572,7 @@ const command command_crop = {
         "Finds faces as pith detect does, and writes each as a picture of its own. The crop's "
         "height follows from the "
         "face's height in it, its width from the size of the result.\n"
-        "A picture that cannot be read gets a message, the others go on, and the exit code is 1.",
+        "A picture that cannot be read gets a message, the others follow, and the exit code is 1.",
     .examples = examples,
     .options = options,
     .run = crop_run,

@@ -466,7 +466,7 @@ const command command_detect = {
                    "any size, whatever the model "
                    "declares.\n"
                    "A folder stands for all pictures in it and below. A picture that cannot be "
-                   "read gets a message, the others go "
+                   "read gets a message, the others follow "
                    "on, and the exit code is 1.",
     .examples = examples,
     .options = options,

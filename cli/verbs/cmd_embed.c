@@ -763,7 +763,7 @@ static const example examples[] = {
     { "find . -name '*.txt' -print0 | pith embed -0 --stats", "texts may hold newlines" },
     { "pith embed --long chunk --overlap 32 books.txt", "the mean of the chunks of each text" },
     { "pith embed -m clip-vit-base-patch32 --images photos/", "a vector per picture" },
-    { "pith embed --resume -o out.jsonl many.txt", "goes on after an interruption" },
+    { "pith embed --resume -o out.jsonl many.txt", "continues after an interruption" },
     { NULL, NULL },
 };
 
@@ -780,7 +780,7 @@ const command command_embed = {
         "file. Each text becomes one vector, or what the "
         "options under \"result\" ask for.\n"
         "What the name of -o ends in says how vectors are written: .jsonl, .npy, .csv, .tsv, .f32. "
-        "Of other results than dense vectors, -o x.npy makes x.offsets.npy, "
+        "For other results than dense vectors, -o x.npy makes x.offsets.npy, "
         "x.indices.npy and "
         "x.values.npy of --sparse; x.npy, x.offsets.npy and x.ids.npy of vectors of tokens.",
     .examples = examples,

@@ -224,7 +224,7 @@ static const option options[] = {
 
 static const example examples[] = {
     { "pith eval run", "the test rows, with intervals of 95 %" },
-    { "pith eval run --baseline", "and beside them boosted trees and others" },
+    { "pith eval run --baseline", "compared with boosted trees and others" },
     { "pith eval run --importance --plots",
       "run/loss.svg, roc.svg, calibration.svg and importance.svg" },
     { "pith eval run --split validation --json", "{\"split\": \"validation\", \"auroc\": ...}" },

@@ -383,7 +383,7 @@ const command command_inspect = {
     .description =
         "Prints inputs, outputs, operators, parameters, what was fused, whether texts run without "
         "padding, and the "
-        "steps of a run. Of a database file that `pith preprocess` made it prints tables, columns "
+        "steps of a run. For a database file that `pith preprocess` made it prints tables, columns "
         "with their "
         "statistics, foreign keys, tasks and warnings. docs/cli.md lists the keys of --json.",
     .examples = examples,

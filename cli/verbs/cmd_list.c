@@ -109,7 +109,7 @@ const command command_list = {
     .summary = "list the models on this machine: name, kind, size, time, path",
     .forms = "[options] [WORD...]",
     .description = "Prints the models of the model cache, and those that Hugging Face's tools have "
-                   "in theirs, which Pith uses in place. -m takes each of these names, in any "
+                   "in theirs, which Pith uses in place. -m accepts each of these names, in any "
                    "case, with or without its organisation.",
     .notes = "- means unknown. 'pith remove NAME' removes a model of the model cache.",
     .examples = examples,

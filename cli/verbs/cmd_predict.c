@@ -174,7 +174,7 @@ static const example examples[] = {
     { "pith predict run --database shop --rows keys.txt",
       "the same of a source, read with the schema of the run" },
     { "pith predict run --rows keys.txt --inputs in",
-      "and in/*.npy: what the exported network takes for these rows" },
+      "and in/*.npy: the inputs of the exported network for these rows" },
     { NULL, NULL },
 };
 
@@ -186,9 +186,9 @@ const command command_predict = {
     .reads = "json|bin|jsonl",
     .description = "Prints a line for each key: the key, a tab, and the probability of yes, the "
                    "number, or the likeliest class, a "
-                   "tab and its probability. What stands in the target's cell of a row is never "
+                   "tab and its probability. The target's cell of a row is never "
                    "read for its own answer. A key "
-                   "that names no row gets 'error: ' and the reason in the place of its answer, "
+                   "that names no row gets 'error: ' and the reason instead of its answer, "
                    "and the exit code is 1.\n"
                    "With --database the rows are those of a later database of the same schema. "
                    "Statistics of columns and classes "

@@ -479,15 +479,16 @@ const command command_train = {
     .forms = "FILE... --task NAME -o DIR [options]",
     .takes = "FILE...",
     .reads = "json|bin|jsonl",
-    .description = "Trains a relational transformer to answer the question of a task, on rows of "
-                   "the training part alone. The "
-                   "model has the same bits whatever the number of threads, and whether or not the "
-                   "training was interrupted. Of "
-                   "several databases, the first is the one whose validation rows are answered. Of "
-                   "one database, the step with "
-                   "the least loss on the validation rows is kept. Then simpler predictors are "
-                   "trained on the same rows, and a "
-                   "line says so if one of them does better on the validation rows.",
+    .description =
+        "Trains a relational transformer to answer the question of a task, on rows of "
+        "the training part alone. The "
+        "model has the same bits whatever the number of threads, and whether or not the "
+        "training was interrupted. With "
+        "several databases, the first is the one whose validation rows are answered. With "
+        "one database, the step with "
+        "the least loss on the validation rows is kept. Then simpler predictors are "
+        "trained on the same rows, and a "
+        "line says so if one of them does better on the validation rows.",
     .examples = examples,
     .options = options,
     .run = train_run,

@@ -129,7 +129,7 @@ class Columns(Inputs):
         self.write("a.jsonl", b'{"id": 1, "text": "x"}\n{"id": 2}\n{"id": 3, "text": "y"}\n\xff\n')
         self.write("a.txt", b"x\n\xfe\ny\n\xff\n")
         for verb, *options in (("embed", *SHORT), ("tokenize",), ("embed", "--bm25", "english"), ("embed", "--long", "chunk", *SHORT),
-                               ("classify", "-m", LABELS), ("rerank", "-m", CROSS, "-q", "x")):
+                               ("classify", "-m", LABELS), ("rerank", "-m", CROSS, "--query", "x")):
             for name in ("a.csv", "a.jsonl", "a.txt"):
                 with self.subTest(verb=verb, name=name):
                     result = self.bad(1, "--errors", "skip", *options, name, verb=verb, says="2 lines were left out")
@@ -181,8 +181,8 @@ class Columns(Inputs):
         rows = self.rows("-m", LABELS, "a.csv", verb="classify")
         self.assertEqual([row["labels"] for row in rows], plain)
         self.assertEqual([row["id"] for row in rows], ["1", "2"])
-        scores = [row["score"] for row in self.rows("-m", CROSS, "-q", "pet", stdin=b"a cat\na dog\n", verb="rerank")]
-        rows = self.rows("-m", CROSS, "-q", "pet", "a.csv", verb="rerank")
+        scores = [row["score"] for row in self.rows("-m", CROSS, "--query", "pet", stdin=b"a cat\na dog\n", verb="rerank")]
+        rows = self.rows("-m", CROSS, "--query", "pet", "a.csv", verb="rerank")
         self.assertEqual(rows, [{"index": i, "id": str(i + 1), "score": score} for i, score in enumerate(scores)])
         self.bad(2, "-m", CROSS, "a.csv", verb="rerank", says="a.csv has documents; give the query with --query")
         for more in (("--long", "chunk"), ("--bm25", "english"), ("--dense", "--tokens")):
@@ -263,9 +263,9 @@ class Ids(Inputs):
 
     def test_scores(self):
         self.write("a.jsonl", '{"text": "a cat", "sku": "A\\n1"}\n{"text": "a dog", "sku": null}\n')
-        rows = self.rows("-m", CROSS, "-q", "pet", "--id", "sku", "a.jsonl", verb="rerank")
+        rows = self.rows("-m", CROSS, "--query", "pet", "--id", "sku", "a.jsonl", verb="rerank")
         self.assertEqual([row["id"] for row in rows], ["A\n1", None])
-        self.good("-m", CROSS, "-q", "pet", "--id", "sku", "--return-documents", "-k", "2", "-o", "r.csv", "a.jsonl", verb="rerank")
+        self.good("-m", CROSS, "--query", "pet", "--id", "sku", "--return-documents", "-k", "2", "-o", "r.csv", "a.jsonl", verb="rerank")
         table = list(csv.DictReader(self.stored("r.csv")))
         self.assertEqual({row["document"]: row["id"] for row in table}, {"a cat": "A\n1", "a dog": ""})
 
@@ -289,7 +289,7 @@ class Formats(Inputs):
         self.bad(2, "-o", "v.parquet", "--format", "npy", says="contradict")
         self.bad(2, "--sparse", "-o", "v.csv", says="go with dense vectors alone")
         self.bad(2, "-m", LABELS, "-o", "v.npy", verb="classify", says=("-o v.npy", "jsonl, csv or tsv"))
-        self.bad(2, "-m", CROSS, "-q", "x", "-o", "v.f32", verb="rerank", says="jsonl, csv or tsv")
+        self.bad(2, "-m", CROSS, "--query", "x", "-o", "v.f32", verb="rerank", says="jsonl, csv or tsv")
         self.bad(2, "-o", "v.npy", verb="tokenize", says="-o v.npy")
         self.bad(2, "--texts", "x.csv", "-o", "v.npy", verb="search", says="jsonl, csv or tsv")
         for name, form in (("v", "npy"), ("v.x", "npy"), ("v.txt", "csv"), ("v.csv", "csv"), ("v.npy", "npy"), ("v.ndjson", "jsonl")):
@@ -322,8 +322,8 @@ class Arguments(Inputs):
         self.assertEqual(self.good(*SHORT, "--text", "a.txt", "a.txt").decode().splitlines(), self.vectors("first", "a.txt"))
         self.assertEqual(self.good("--text", "a cat", verb="tokenize"), b"[101,1037,4937,102]\n")
         self.assertEqual(self.rows("-m", LABELS, "--text", "a cat", verb="classify"), self.rows("-m", LABELS, stdin=b"a cat\n", verb="classify"))
-        self.assertEqual(self.rows("-m", CROSS, "-q", "x", "--text", "a", "--text", "b", verb="rerank"),
-                         self.rows("-m", CROSS, "-q", "x", stdin=b"a\nb\n", verb="rerank"))
+        self.assertEqual(self.rows("-m", CROSS, "--query", "x", "--text", "a", "--text", "b", verb="rerank"),
+                         self.rows("-m", CROSS, "--query", "x", stdin=b"a\nb\n", verb="rerank"))
         self.bad(1, "--text", os.fsdecode(b"a\xff"), says="not UTF-8 at byte 2")
         self.assertEqual(self.good(*SHORT, "--invalid", "replace", "--text", os.fsdecode(b"a\xff")).decode().splitlines(), self.vectors("a\ufffd"))
         self.bad(2, "-m", TASKS.parent / "vision/vit", "--images", "--text", "x", says="--text and --id are for texts")
