@@ -366,7 +366,8 @@ static const example examples[] = {
       "{\"index\": 0, \"score\": 8.61}" },
     { "pith rerank -m bge-reranker-base --query \"a cat\" -k 3 --return-documents lines.txt",
       "the three best lines" },
-    { "pith rerank -m bge-reranker-base --query \"a cat\" --id sku products.csv",
+    { "pith rerank -m bge-reranker-base --query \"a cat\" --column description --id sku "
+      "products.csv",
       "{\"index\": 0, \"id\": \"A1\", \"score\": 8.61}" },
     { "pith rerank -m bge-reranker-base questions.jsonl",
       "lines with \"query\" and \"documents\"" },
