@@ -27,7 +27,7 @@ NOBODY = 65534
 # What the tests of a copied build need none of: objects, and builds that other tests made.
 LEFT_OUT = re.compile(r"CMakeFiles$|Testing$|\.(o|ninja|log)$|/tests/(test_\w+|install|extending|subproject|select_\w+)$")
 # These have the paths of data and build compiled in, so a copy of the build would test nothing of its place.
-COMPILED_PATHS = "^(test_|cpp|far$|many_threads)"
+COMPILED_PATHS = "^(test_|cpp|far$|far_devices$|many_threads)"
 
 
 # Tests of the files with the label `machine` that take half of their time, and ask nothing of the machine that others do not.

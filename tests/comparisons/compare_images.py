@@ -77,7 +77,7 @@ class Pith:
         try:
             self.call("pith_image_processor_shape", dims, processor, a.shape[1], a.shape[0])
             out = np.full(tuple(dims), np.nan, np.float32)
-            self.call("pith_image_process", out.ctypes.data_as(ctypes.c_void_p), processor, ctypes.byref(given(a)))
+            self.call("pith_image_process", out.ctypes.data_as(ctypes.c_void_p), processor, ctypes.byref(given(a)), None)
         finally:
             self.library.pith_image_processor_close(processor)
         return out

@@ -72,9 +72,15 @@ def with_face(random, size, face, box, tall):
     return np.asarray(whole), where + [x, y, 0, 0]
 
 
+# cv2 adds an empty entry to LD_LIBRARY_PATH, with which Pith loads no library from a folder that has some.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+
+
 def pith(a, paths, *more):
-    out = subprocess.run([a.pith, "detect", "-m", YUNET, "--json", *more, *paths], check=True, capture_output=True, text=True).stdout
-    return [[f["box"] for f in json.loads(line)["faces"]] for line in out.splitlines()]
+    done = subprocess.run([a.pith, "detect", "-m", YUNET, "--json", *more, *paths], capture_output=True, text=True, env=ENVIRONMENT)
+    if done.returncode:
+        sys.exit(f"measure_faces: pith detect ends with {done.returncode}: {done.stderr}")
+    return [[f["box"] for f in json.loads(line)["faces"]] for line in done.stdout.splitlines()]
 
 
 class Tally:

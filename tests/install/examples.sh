@@ -18,7 +18,7 @@ out=$("$programs/threads" "$model")
 [ "$(echo "$out" | wc -l)" = 4 ] && [ "$(echo "$out" | sed -n 1p)" = "$(echo "$out" | sed -n 4p)" ] ||
     fail "threads: equal texts differ: $out"
 # More lines than a batch; the first of the second batch is compared with the last of the first one.
-out=$(for ((i = 0; i < 300; i++)); do echo "a cat sat"; done | "$programs/streaming" "$model" | awk '{print $2}' | sort | uniq -c | xargs)
+out=$(for ((i = 0; i < 300; i++)); do echo "a cat sat"; done | "$programs/streaming" "$model" | awk '{print $2}' | LC_ALL=C sort | uniq -c | xargs)
 [ "$out" = "1 0.0000 299 1.0000" ] || fail "streaming: $out"
 out=$("$programs/allocator" "$model")
 [ "$(echo "$out" | grep -c '^0 blocks after')" = 2 ] && echo "$out" | grep -q '^limit: ' || fail "allocator: $out"
@@ -44,11 +44,11 @@ out=$("$programs/rerank" "$source/tests/data/tasks/cross-bert" "what is the capi
     "Paris is the capital and largest city of France.")
 wanted=$(printf 'Paris is the capital and largest city of France.\nA cat sat on the mat.\n' | "$pith" rerank \
     -m "$source/tests/data/tasks/cross-bert" --query "what is the capital of france?" -k 2 --return-documents |
-    sed 's/.*"score": \([0-9.]*\), "document": "\(.*\)"}/\1 \2/' | awk '{ $1 = sprintf("%.6f", $1); print }')
+    sed 's/.*"score": \([0-9.]*\), "document": "\(.*\)"}/\1 \2/' | LC_ALL=C awk '{ $1 = sprintf("%.6f", $1); print }')
 [ "$out" = "$wanted" ] || fail "rerank: $out"
 out=$("$programs/image_search" "$source/tests/data/vision/clip" "w5 w6" "$source"/tests/data/images/rgb.{png,bmp} nothing.png 2>"$work/image.log")
 [ "$(echo "$out" | grep -c '^-*[01]\.[0-9]* .*/rgb\.')" = 2 ] && grep -q "^nothing.png: " "$work/image.log" || fail "image_search: $out"
-out=$(printf 'A cat sat.\nrates rose\nA cat sat.\n' | "$programs/queue" "$model" 2>"$work/queue.log" | sort)
+out=$(printf 'A cat sat.\nrates rose\nA cat sat.\n' | "$programs/queue" "$model" 2>"$work/queue.log" | LC_ALL=C sort)
 [ "$(echo "$out" | uniq | wc -l)" = 2 ] && [ "$(echo "$out" | grep -c '^A cat sat\.: 6 tokens, first number ')" = 2 ] &&
     grep -q '^3 requests in [1-3] chunks$' "$work/queue.log" || fail "queue: $out"
 out=$(printf 'A cat sat.\na  CAT sat.\nrates rose\n' | "$programs/token_cache" "$model")

@@ -199,7 +199,8 @@ int64_t pith__run_chunk(const pith__run *r, int64_t rows, int64_t work_per_row, 
     int64_t parts = r->exec->threads;
     if ((rows + parts - 1) / parts / LONG >= least) parts *= PARTS_PER_THREAD;
     int64_t even = (rows + parts - 1) / parts, chunk = least > even ? least : even;
-    if (r->exec->stop && chunk / MOST > least) chunk = least * MOST;
+    if (r->exec->stop && work_per_row > 0 && chunk > MOST * grain / work_per_row)
+        chunk = MOST * grain / work_per_row;
     if (chunk < 1) return 1;
     return chunk > rows ? rows : chunk;
 }

@@ -189,8 +189,26 @@ static void export_graph_declare_graph(pith__graph *graph, const pith__dim *size
                 export_graph_declare_graph(node->attrs[a].graph, sizes);
 }
 
+/* Whether a node reads its shape from the value, whose length then is a rank and never free. */
+static bool export_graph_is_shape(const pith__value *v) {
+    for (size_t i = 0; i < v->user_count; i++) {
+        const pith__node *node = v->users[i].node;
+        if (node->op && v->users[i].input < 32 &&
+            node->op->shape_inputs >> v->users[i].input & 1)
+            return true;
+    }
+    return false;
+}
+
 void pith__export_graph_declare_ranks(pith__graph *graph) {
     for (size_t i = 0; i < graph->output_count; i++) export_graph_declare_rank(graph->outputs[i]);
+    for (size_t i = 0; i < graph->input_count; i++) {
+        pith__value *v = graph->inputs[i];
+        const bool declared = v->hint && v->hint->rank == v->type.rank && !v->fixed;
+        if (!declared || !export_graph_is_shape(v)) continue;
+        for (int d = 0; d < v->type.rank; d++)
+            if (pith__dim_known(v->hint->dims[d])) v->type.dims[d] = v->hint->dims[d];
+    }
 }
 
 /* A symbol has the size that an input declares for it, unless the caller fixed the input's shape,

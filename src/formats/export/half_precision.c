@@ -15,9 +15,10 @@
 #include "formats/export/opset_rules.h"
 
 /* Operators that stay in f32: their results leave the range of f16 (sums of squares), need more
- * digits than it has (positions and their angles), or have inputs that the standard wants in
- * f32. */
-static const char *const wide_ops[] = { "Cos",
+ * digits than it has (positions and their angles), have inputs that the standard wants in f32, or
+ * look at their bits. */
+static const char *const wide_ops[] = { "BitCast",
+                                        "Cos",
                                         "Sin",
                                         "Pow",
                                         "ReduceMean",

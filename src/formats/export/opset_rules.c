@@ -133,6 +133,18 @@ static bool opset_rule_pool_holds(const pith__node *node, int32_t opset) {
     return i == sizeof pools / sizeof *pools;
 }
 
+/* Up to opset 17, what is asked for the element is an optional, and from then on also a tensor or a
+ * sequence. Of values that other operators pass on it is not known. */
+static bool opset_rule_optional_holds(const pith__node *node, int32_t opset) {
+    if (opset >= 18 || !node->input_count || !node->inputs[0] ||
+        (!pith__str_is(node->op_type, "OptionalGetElement") &&
+         !pith__str_is(node->op_type, "OptionalHasElement")))
+        return true;
+    const pith__value *v = node->inputs[0];
+    return v->type.dtype == PITH_NONE ||
+           (v->producer && pith__str_is(v->producer->op_type, "Optional"));
+}
+
 /* What an opset lacks because of an attribute's value, where the attribute itself is older. */
 static bool opset_rule_values_hold(const pith__node *node, int32_t opset, char *why, size_t size) {
     for (size_t i = 0; i < sizeof opset_rule_late_values / sizeof *opset_rule_late_values; i++) {
@@ -145,12 +157,15 @@ static bool opset_rule_values_hold(const pith__node *node, int32_t opset, char *
                  opset_rule_late_values[i].value);
         return false;
     }
-    const bool mod = opset_rule_mod_holds(node, opset);
-    if (mod && opset_rule_pool_holds(node, opset)) return true;
-    snprintf(why, size,
-             mod ? "attribute 'ceil_mode' as opset 22 defines it"
-                 : "attribute 'fmod' = 0 of floats");
-    return false;
+    const char *lacks = NULL;
+    if (!opset_rule_mod_holds(node, opset))
+        lacks = "attribute 'fmod' = 0 of floats";
+    else if (!opset_rule_pool_holds(node, opset))
+        lacks = "attribute 'ceil_mode' as opset 22 defines it";
+    else if (!opset_rule_optional_holds(node, opset))
+        lacks = "input 0 that is no optional";
+    if (lacks) snprintf(why, size, "%s", lacks);
+    return !lacks;
 }
 
 /* Looks first at what can be told from the row alone: whether the opset has the operator, and how

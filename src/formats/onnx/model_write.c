@@ -521,13 +521,24 @@ static void put_about(pith__wire_out *out, const pith__onnx_model *m, uint32_t f
     }
 }
 
+static bool about_has_producer(const pith__onnx_model *m) {
+    pith__wire w;
+    pith__wire_field f;
+    if (!m->about.data) return false;
+    pith__wire_init(&w, m->about, m->about.data, NULL);
+    while (pith__wire_next(&w, &f))
+        if (f.tag == PITH_WIRE_BYTES(MODEL_PRODUCER) && f.bytes.size) return true;
+    return false;
+}
+
 static void write_model(pith__wire_out *out, const model_writer *w) {
     const pith__onnx_model *m = w->model;
+    const bool known = about_has_producer(m);
     pith__wire_put_varint(out, MODEL_IR, (uint64_t)m->ir_version);
-    if (m->producer) put_text(out, MODEL_PRODUCER, pith__str_of(m->producer));
-    if (m->producer_version)
+    if (!known && m->producer) put_text(out, MODEL_PRODUCER, pith__str_of(m->producer));
+    if (!known && m->producer_version)
         put_text(out, MODEL_PRODUCER_VERSION, pith__str_of(m->producer_version));
-    put_about(out, m, MODEL_DOMAIN, MODEL_DOC);
+    put_about(out, m, known ? MODEL_PRODUCER : MODEL_DOMAIN, MODEL_DOC);
     pith__wire_put_message(out, MODEL_GRAPH, write_graph, &(put_graph){ w, m->graph });
     for (size_t i = 0; i < m->opset_count; i++)
         pith__wire_put_message(out, MODEL_OPSET, write_opset, &m->opsets[i]);

@@ -10,10 +10,10 @@ typedef struct pith__onnx_model {
     pith__graph *graph;   /* only its values' names may change: those that are missing or not unique
                              are made */
     int64_t ir_version;   /* of the format */
-    const char *producer; /* name and version; may be NULL */
+    const char *producer; /* name and version, where about has none; may be NULL */
     const char *producer_version;
-    pith_str about; /* a ModelProto; its domain, version, doc and metadata are written, too. data
-                       NULL: none */
+    pith_str about; /* a ModelProto; its producer, domain, version, doc and metadata are written,
+                       too. data NULL: none */
     const pith__opset *opsets;
     size_t opset_count;
     const char *data_name; /* the file beside the model that large constants go to if they do not

@@ -70,6 +70,7 @@ static pith_status decodes(const void *work, const pith_call *call, uint64_t *su
     pith_image image;
     const pith_status status = decode_as(&image, work, 0, call, err);
     if (status) return status;
+    stop_test_over();
     *sum = sum_of(&image);
     pith_image_free(&image);
     return PITH_OK;
@@ -81,6 +82,7 @@ static pith_status encodes(const void *work, const pith_call *call, uint64_t *su
     file f = { NULL, 0, 0 };
     const pith_status status =
         encode_as(&f, &picture, formats[i].name, formats[i].quality, call, err);
+    stop_test_over();
     if (!status) *sum = pith__hash_of(f.bytes, f.size);
     free(f.bytes);
     return status;
@@ -98,6 +100,7 @@ static pith_status resizes(const void *work, const pith_call *call, uint64_t *su
     o.height = picture.height / 3;
     const pith_status status = pith_image_resize(&made, &alpha, &o, err);
     if (status) return status;
+    stop_test_over();
     *sum = sum_of(&made);
     pith_image_free(&made);
     return PITH_OK;
@@ -109,6 +112,7 @@ static pith_status crops(const void *work, const pith_call *call, uint64_t *sum,
     const pith_status status =
         pith_image_center_crop(&made, &picture, picture.width + 100, picture.height, call, err);
     if (status) return status;
+    stop_test_over();
     *sum = sum_of(&made);
     pith_image_free(&made);
     return PITH_OK;
@@ -124,6 +128,7 @@ static pith_status prepares(const void *work, const pith_call *call, uint64_t *s
     float *values = malloc(bytes);
     assert_non_null(values);
     const pith_status status = pith_image_process(values, processor, &alpha, call, err);
+    stop_test_over();
     if (!status) *sum = pith__hash_of(values, bytes);
     free(values);
     return status;

@@ -18,7 +18,7 @@ static inline pith_status pages_next(void *user, const void **rows, const int64_
     assert_null(*ids);
     p->asked++;
     *count = p->count - p->at < p->page ? p->count - p->at : p->page;
-    *rows = (const char *)p->rows + p->at * p->row_bytes;
+    *rows = p->at ? (const char *)p->rows + p->at * p->row_bytes : p->rows;
     if (p->ids) *ids = p->ids + p->at;
     p->at += *count;
     return PITH_OK;

@@ -8,8 +8,9 @@
 #include "engine/ops/shared/packed_constants.h"
 
 /* Rows of a part. Fewer make more parts for threads, and each part reads its columns of b. COLUMNS:
- * what the columns of a part are a multiple of. GRAIN: multiply-adds that are worth a thread. */
-enum { ROWS = 64, COLUMNS = 64, GRAIN = 1 << 20 };
+ * what the columns of a part are a multiple of. GRAIN: multiply-adds that are worth a thread;
+ * PACK_GRAIN: bytes to pack. */
+enum { ROWS = 64, COLUMNS = 64, GRAIN = 1 << 20, PACK_GRAIN = 1 << 16 };
 
 /* b as i8 in to: u8 less 128. */
 static void int_matmul_shift_bytes(int8_t *to, const void *b, int dtype, int64_t count) {
@@ -20,18 +21,22 @@ static void int_matmul_shift_bytes(int8_t *to, const void *b, int dtype, int64_t
 
 typedef struct weights {
     pith__gemm_pack_i8_fn *pack;
-    const pith_tensor *from;
+    const char *from;
+    int dtype;
     int64_t k, n;
 } weights;
+
+static int64_t int_product_panels(const weights *w) {
+    return (w->n + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL;
+}
 
 static void int_product_fill_panel(void *packed, const void *context, size_t part, void *scratch) {
     const weights *w = context;
     int64_t n0 = (int64_t)part * PITH_GEMM_PANEL,
             n = w->n - n0 < PITH_GEMM_PANEL ? w->n - n0 : PITH_GEMM_PANEL;
     int8_t *bytes = scratch;
-    const char *from = (const char *)w->from->data + n0;
     for (int64_t i = 0; i < w->k; i++)
-        int_matmul_shift_bytes(bytes + i * n, from + i * w->n, w->from->dtype, n);
+        int_matmul_shift_bytes(bytes + i * n, w->from + n0 + i * w->n, w->dtype, n);
     w->pack((char *)packed + (int64_t)part * pith__gemm_int8_panel_bytes(w->k), bytes, n, 1, w->k,
             n, 0, n);
 }
@@ -52,13 +57,14 @@ pith_status pith__int_product_prepare(pith__int_product *p, pith__prepare *c, in
     int64_t size = pith__gemm_int8_packed_size(t->dims[0], t->dims[1]);
     weights *w = pith__arena_array(c->arena, 1, sizeof *w);
     if (size < 0 || !w) return pith__fail_memory(c->err, size < 0 ? SIZE_MAX : sizeof *w);
-    *w = (weights){ p->pack, t->data, t->dims[0], t->dims[1] };
+    const pith_tensor *constant = t->data;
+    *w = (weights){ p->pack, constant->data, constant->dtype, t->dims[0], t->dims[1] };
     pith__pack pack = { .layout = t->dtype == PITH_U8 ? "u8-128x16" : "i8x16",
                         .bytes = (size_t)size,
                         .inputs = 1u << b,
                         .fill = int_product_fill_panel,
                         .context = w,
-                        .parts = (size_t)(w->n + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL,
+                        .parts = (size_t)int_product_panels(w),
                         .scratch = (size_t)w->k * PITH_GEMM_PANEL };
     return pith__prepare_pack(c, &p->packed, &pack);
 }
@@ -130,6 +136,30 @@ static size_t int_product_split(const pith__run *r, job *w) {
     return (size_t)(row_parts * w->column_parts);
 }
 
+typedef struct packing {
+    weights w;
+    char *packed, *bytes; /* bytes: k x n, of which each panel has its own */
+    int64_t panels, per_part;
+} packing;
+
+static void int_product_pack_part(void *context, size_t part, int worker) {
+    const packing *p = context;
+    const int64_t first = (int64_t)part * p->per_part,
+                  end = first + p->per_part < p->panels ? first + p->per_part : p->panels;
+    (void)worker;
+    for (int64_t i = first; i < end; i++)
+        int_product_fill_panel(p->packed, &p->w, (size_t)i,
+                               p->bytes + i * PITH_GEMM_PANEL * p->w.k);
+}
+
+/* A matrix b that is no constant. */
+static void int_product_pack(pith__run *r, const weights *w, char *packed, char *bytes) {
+    packing p = { *w, packed, bytes, int_product_panels(w), 0 };
+    p.per_part = pith__run_chunk(r, p.panels, w->k * PITH_GEMM_PANEL, PACK_GRAIN);
+    pith__run_parallel(r, int_product_pack_part, &p,
+                       (size_t)((p.panels + p.per_part - 1) / p.per_part));
+}
+
 static void int_matmul_read_zeros(int32_t *to, const pith_tensor *zeros, int64_t count) {
     const int64_t own = zeros ? pith__tensor_count(zeros) : 0;
     int32_t all = 0;
@@ -170,11 +200,10 @@ void pith__int_product_run(pith__run *r, const pith__int_product *p, void *scrat
         w.needs_rows |= column_zeros[j] != 0;
     }
     if (!p->packed) {
-        int8_t *bytes = (int8_t *)rest;
-        rest += pith__round64((size_t)(k * n));
-        int_matmul_shift_bytes(bytes, (const char *)b->data + b_first, b->dtype, k * n);
-        p->pack(rest, bytes, n, 1, k, n, 0, n);
-        w.g.b = rest;
+        const weights own = { p->pack, (const char *)b->data + b_first, b->dtype, k, n };
+        char *packed = rest + pith__round64((size_t)(k * n));
+        int_product_pack(r, &own, packed, rest);
+        w.g.b = packed;
     }
     int_matmul_read_column_sums(column_sums, w.g.b, n, k);
     pith__run_parallel(r, int_product_run_part, &w, int_product_split(r, &w));

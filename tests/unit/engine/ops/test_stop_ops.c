@@ -308,6 +308,7 @@ static pith_status run_ready(const void *work, const pith_call *call, uint64_t *
     o.call = *call;
     o.call.size = size;
     PITH_TRY(pith_session_run(r->session, out, r->names, r->in, r->in_count, &o, err));
+    stop_test_over();
     pith__hash hash;
     pith__hash_init(&hash);
     for (size_t i = 0; i < r->out_count; i++) add_to_sum(&hash, &out[i]);
