@@ -11,6 +11,7 @@ the command that is named with it. Of numbers with a unit, README.md and docs/*.
 code sets, and those of sections that report one run of one command.
 """
 import datetime
+import functools
 import json
 import os
 import re
@@ -69,6 +70,12 @@ def matches(name, pattern):
     return len(re.findall(pattern, read(name), re.M))
 
 
+@functools.cache
+def node_tests():
+    with tarfile.open(ROOT / "tests/conformance/node-tests.tar.xz") as archive:
+        return sum(name.endswith("/model.onnx") for name in archive.getnames())
+
+
 def version(package):
     return re.search(rf"^{package}==(\S+)$", read("tests/requirements.txt"), re.M).group(1)
 
@@ -83,18 +90,15 @@ def cells(text):
     return [[cell.strip(" *`") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in text.splitlines() if line.startswith("|")]
 
 
-def rounded(value, digits):
-    return round(value) if digits == 0 else round(value, digits)
-
-
 def span(values, digits=1):
     low, high = f"{min(values):.{digits}f}", f"{max(values):.{digits}f}"
     return low if low == high else f"{low} to {high}"
 
 
-def ratios(column, queries, digits=1):
+def ratios(column):
+    """The span of a column of the table of throughput, without the queries."""
     def find(text):
-        return span([float(row[column]) for row in marked(text, "throughput") if queries or "query" not in row[0]], digits)
+        return span([float(row[column]) for row in marked(text, "throughput") if "query" not in row[0]])
     return Table("docs/performance.md", "make bench", find)
 
 
@@ -274,7 +278,7 @@ NUMBERS = [
            {"docs/libraries.md": "`pith::tables_static` | {} more |"}),
     Number("onnxruntime_library", "MB", Measured(onnxruntime),
            {"docs/runtimes.md": ["its library: {} MB for the CPU", "a library of {} MB to several hundred", "is the user's own, {} MB for the CPU"]}),
-    # Selective builds: a row has the size as usual, and compiled for size.
+    # selective builds: a row has the size as usual, and compiled for size.
     *(Number(f"size_{name.replace('-', '_')}", "bytes", budget(name), {"docs/selective-build.md": f"{words} | {{}} |"}) for name, words in SELECTED.items()),
     *(Number(f"size_{name.replace('-', '_')}_for_size", "bytes", budget(f"{name}-for-size"), {"docs/selective-build.md": f"{SELECTED[name]} | ~ | {{}} |"})
       for name in ("core", "embed-minilm-safetensors-static", "embed-minilm-pith-static", "detect-yunet")),
@@ -293,7 +297,7 @@ NUMBERS = [
     Number("onnx", "version", Counted(lambda: version("onnx").rpartition(".")[0]), {"README.md": "all node tests of ONNX {} except"}),
     Number("onnx_package", "version", Counted(lambda: version("onnx")), {"docs/testing.md": "the collector of onnx {}"}),
     Number("tokenizers_package", "version", Counted(lambda: version("tokenizers")), {"docs/tokenizers.md": "The reference is version {},"}),
-    Number("node_tests", "models", Counted(lambda: sum(name.endswith("/model.onnx") for name in tarfile.open(ROOT / "tests/conformance/node-tests.tar.xz").getnames())),
+    Number("node_tests", "models", Counted(node_tests),
            {"docs/testing.md": "the {} ONNX node tests"}),
     Number("sample_sentences", "sentences", Counted(lambda: len(read("examples/data/sentences.txt").splitlines())),
            {"README.md": "Search {} sentences", "examples/data/README.md": "{} English sentences"}),
@@ -305,9 +309,9 @@ NUMBERS = [
            {PERFORMANCE: "within {} of sentence-transformers", "docs/testing.md": "vectors are within {} of sentence-transformers"}),
     Number("types_h", "steps", Measured(rebuilt), {"CONTRIBUTING.md": "about {} steps"}),
     # benchmarks with tables
-    Number("f32_texts", "times the best peer's texts per second", ratios(7, False),
+    Number("f32_texts", "times the best peer's texts per second", ratios(7),
            {"README.md": "Pith embeds {} times as many texts per second as the fastest peer", PERFORMANCE: "embeds {} times as many texts per second as the fastest"}),
-    Number("f32_to_fastembed", "times fastembed's texts per second", ratios(8, False), {PERFORMANCE: "and {} times as many as fastembed"}),
+    Number("f32_to_fastembed", "times fastembed's texts per second", ratios(8), {PERFORMANCE: "and {} times as many as fastembed"}),
     Number("first_vectors", "ms", Table(PERFORMANCE, "make bench", first_vectors), {PERFORMANCE: "gives its first vector {} ms after"}),
     Number("first_vector_compiled", "ms", start("pith, compiled f32", 1, r"(\d+)"),
            {"README.md": "gives its first vector {} ms after", "docs/operating.md": "A compiled model opens in {} ms"}),
@@ -418,7 +422,7 @@ def without_source(places):
         page = str(path.relative_to(ROOT))
         if page in LEFT_OUT or page == "CHANGELOG.md":
             continue
-        text = path.read_text()
+        text = read(page)
         allowed = [*places.get(page, []), *(m.span() for name, pattern in LIMITS if name == page for m in re.finditer(pattern.replace(" ", r"\s+"), text))]
         plain = re.sub(r"^```.*?^```$|<!-- (\w+) -->\n.*?<!-- /?(?:\1|end) -->", lambda m: " " * len(m.group()), text, flags=re.M | re.S)
         for begin, end, headings in sections(text):
