@@ -302,7 +302,7 @@ NUMBERS = [
     Number("sample_sentences", "sentences", Counted(lambda: len(read("examples/data/sentences.txt").splitlines())),
            {"README.md": "Search {} sentences", "examples/data/README.md": "{} English sentences"}),
     Number("shop_orders", "orders", Counted(lambda: len(read("tests/data/shop/orders.csv").splitlines()) - 1),
-           {"docs/relational.md": "`tests/data/shop` has {} orders", "tests/data/shop/ORIGIN.md": "{} orders drawn"}),
+           {"docs/relational.md": "{} orders", "tests/data/shop/ORIGIN.md": "{} orders drawn"}),
     Number("base_parameters", "parameters", Counted(lambda: (ROOT / "tests/data/relational/base.bin").stat().st_size // 4 // 1000 * 1000),
            {"docs/relational.md": "base.bin`, {} parameters"}),
     Number("distance", "largest difference of a component", Counted(lambda: re.search(r"assert_true\(worst <= ([\de-]+)\)", read("tests/unit/models/texts/test_embed_golden.c")).group(1)),
