@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: dev all help setup model run test test-one test-build test-machines test-references test-relational test-relational-real pretrain-relational test-images test-long lint api api-release docs fmt asan ubsan asan-ubsan asan-ubsan-long tsan valgrind poison neon mutate fuzz bench bench-models bench-faces bench-relational bench-options bench-quantizers size install clean
+.PHONY: dev all help setup model run test test-one test-build test-machines test-references test-relational test-relational-real pretrain-relational test-images test-long lint api api-release docs fmt asan ubsan asan-ubsan asan-ubsan-long tsan valgrind poison neon mutate fuzz bench bench-models bench-faces bench-relational bench-options bench-quantizers size numbers install clean
 
 all: build/build.ninja          ## build/pith and the libraries, static and shared
 	@cmake --build build -j $(JOBS)
@@ -169,6 +169,10 @@ size: all                       ## bytes of the library, the command and selecti
 sizes: build-test/build.ninja   ## write the sizes of programs for single architectures into docs/selective-build.md
 	@cmake --build build-test -j $(JOBS) --target pith
 	@$(PYTHON) tests/select/architectures.py build-test/pith . build-test build-test/architectures --write
+
+numbers: all model               ## measure the numbers that pages give: docs/numbers.json, and the pages (a minute)
+	@tools/setup.sh build test
+	@"$$(tools/test_python.sh)" tools/figures.py --measure build
 
 docs: build-test/build.ninja    ## make docs/operators.md and docs/options.md from the tables
 	@cmake --build build-test -j $(JOBS) --target test_operators_doc

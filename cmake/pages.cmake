@@ -8,26 +8,23 @@ if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   return()
 endif()
 
-# pith_page(FILE argument...): FILE below the pages' folder is what the command prints.
-function(pith_page file)
-  get_filename_component(folder ${PITH_PAGES_DIR}/${file} DIRECTORY)
-  file(MAKE_DIRECTORY ${folder})
-  add_custom_command(OUTPUT ${PITH_PAGES_DIR}/${file} COMMAND pith ${ARGN} > ${PITH_PAGES_DIR}/${file} DEPENDS pith VERBATIM)
-  set(PITH_PAGES ${PITH_PAGES} ${PITH_PAGES_DIR}/${file} PARENT_SCOPE)
-endfunction()
-
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS cli/verbs.def)
 if(PITH_SELECT_FOLDER)
   file(STRINGS ${PITH_SELECT_FOLDER}/cli/verbs.def verbs REGEX "^VERB")
 else()
   file(STRINGS cli/verbs.def verbs REGEX "^VERB")
 endif()
-pith_page(man/man1/pith.1 --man pith)
-foreach(line ${verbs})
-  string(REGEX REPLACE "VERB.(.*)." "\\1" verb ${line})
-  pith_page(man/man1/pith-${verb}.1 --man ${verb})
+list(TRANSFORM verbs REPLACE "VERB.(.*)." "\\1")
+set(PITH_PAGES man/man1/pith.1)
+foreach(verb ${verbs})
+  list(APPEND PITH_PAGES man/man1/pith-${verb}.1)
 endforeach()
-foreach(shell bash zsh fish)
-  pith_page(${PITH_COMPLETION_${shell}} --completion ${shell})
-endforeach()
+list(APPEND PITH_PAGES ${PITH_COMPLETION_bash} ${PITH_COMPLETION_zsh} ${PITH_COMPLETION_fish})
+list(TRANSFORM PITH_PAGES PREPEND ${PITH_PAGES_DIR}/)
+# One step for all pages: each change of the command makes them again.
+add_custom_command(OUTPUT ${PITH_PAGES}
+  COMMAND ${CMAKE_COMMAND} "-DPITH=${CMAKE_CROSSCOMPILING_EMULATOR};$<TARGET_FILE:pith>" -DDIR=${PITH_PAGES_DIR} "-DVERBS=${verbs}"
+    -DBASH=${PITH_COMPLETION_bash} -DZSH=${PITH_COMPLETION_zsh} -DFISH=${PITH_COMPLETION_fish}
+    -P ${CMAKE_CURRENT_LIST_DIR}/write_pages.cmake
+  DEPENDS pith ${CMAKE_CURRENT_LIST_DIR}/write_pages.cmake COMMENT "Manual pages and shell completion" VERBATIM)
 add_custom_target(pith_pages ALL DEPENDS ${PITH_PAGES})

@@ -281,7 +281,7 @@ def pages_in_plain_english():
 
 
 def page_numbers():
-    """A number that several pages give has one value, and headlines are those of the tables: tools/figures.py."""
+    """Numbers of pages are those of docs/numbers.json, and each has a source: tools/figures.py."""
     for page, what in figures.faults():
         fault(ROOT / page, 1, what)
 
@@ -343,6 +343,21 @@ def includes():
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if re.match(r'\s*#\s*include\s+"[^"/]+"', line):
                 fault(path, number, "an include names its folder")
+
+
+def changelog():
+    """A section for each release, the newest first and that of the version; one line for each change."""
+    path, version, found = ROOT / "CHANGELOG.md", described()["version"], []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.startswith("## "):
+            m = re.fullmatch(r"## (\d+)\.(\d+)\.(\d+)(?: \(unreleased\)| - \d{4}-\d\d-\d\d)?", line)
+            found.append(tuple(map(int, m.groups())) if m else ())
+            if not m or found[1:] and found[-2] <= found[-1]:
+                fault(path, number, "a section is '## 0.2.0 (unreleased)' or '## 0.2.0 - 2026-12-01', the newest first")
+        elif line and found and not line.startswith(("- ", "#")) and line[0] in " *+":
+            fault(path, number, "a change is one line: '- ' and a sentence")
+    if not found or ".".join(map(str, found[0])) != version:
+        fault(path, 1, f"the first section is not that of {version}")
 
 
 def workflows():
@@ -710,7 +725,7 @@ def density():
 
 
 def main():
-    for check in (layers, lists, verbs, names, ends, description, release, api, wrapper, cpp_page, lengths, words, pages_in_plain_english, page_numbers, exports, prefixes, readme, formatting, includes, workflows,
+    for check in (layers, lists, verbs, names, ends, description, release, api, wrapper, cpp_page, lengths, words, pages_in_plain_english, page_numbers, changelog, exports, prefixes, readme, formatting, includes, workflows,
                   places, named_sources, mirrored, equivalent_changes, option_table, field_flags, writers, density):
         check()
     for line in faults:
