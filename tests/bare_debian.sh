@@ -42,7 +42,8 @@ git config --global --add safe.directory '*'
 make run
 [ "$(build/pith embed --text "a cat sat on the mat" | wc -l)" = 1 ]
 make setup-test >/dev/null
-PITH_PYTHON=$(tools/test_python.sh) python3 tests/doc_commands.py . build
+export PITH_PYTHON=$(tools/test_python.sh)
+"$PITH_PYTHON" tests/doc_commands.py . build
 EOF
 
 # What is mounted goes with the process.
