@@ -7,7 +7,7 @@ for purpose in "$@"; do
     case $purpose in
     build) packages+=" gcc libc6-dev cmake ninja-build pkg-config libpcre2-dev libjansson-dev libmd-dev libjpeg-dev libpng-dev libwebp-dev libtiff-dev libopenjp2-7-dev libgif-dev libheif-dev zlib1g-dev libzstd-dev libsqlite3-dev libpq-dev libstemmer-dev libcurl4-openssl-dev python3-pip" ;;
     test) packages+=" g++ libcurl4 libstemmer0d zlib1g libzstd1 libsqlite3-0 libcmocka-dev libutf8proc-dev python3-venv mandoc zsh fish clang libclang-rt-14-dev valgrind openssl locales abigail-tools" ;;
-    long) packages+=" gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user musl-tools gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm" ;;
+    long) packages+=" gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user musl-tools gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm debootstrap" ;;
     relational) packages+=" libpq5 postgresql" ;;
     images) packages+=" chromium-headless-shell" ;;
     *) echo "usage: tools/setup.sh build|test|long|relational|images ..." >&2; exit 2 ;;
