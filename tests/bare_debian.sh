@@ -34,10 +34,10 @@ for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certific
     [ ! -e "$file" ] || cp -L "$file" "$root$file"
 done
 cp -a /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d"
-git -c safe.directory="$source" clone -q "$source" "$root/root/pith"
-cat >"$root/root/first_hour.sh" <<'EOF'
+git -c safe.directory="$source" clone -q "$source" "$root/opt/pith"
+cat >"$root/opt/first_hour.sh" <<'EOF'
 set -e
-cd /root/pith
+cd /opt/pith
 git config --global --add safe.directory '*'
 make run
 [ "$(build/pith embed --text "a cat sat on the mat" | wc -l)" = 1 ]
@@ -52,7 +52,7 @@ unshare --mount --pid --fork --mount-proc bash -e -c '
     mount --bind /dev "$root/dev"
     mount -t proc proc "$root/proc"
     mount -t tmpfs tmpfs "$root/tmp"
-    settings=(HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8)
+    settings=(HOME=/opt PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8)
     while IFS= read -r line; do settings+=("$line"); done < <(env | grep -E "^(PIP_|https?_proxy=|HTTPS?_PROXY=|no_proxy=|NO_PROXY=)")
-    exec chroot "$root" env -i "${settings[@]}" bash /root/first_hour.sh'
+    exec chroot "$root" env -i "${settings[@]}" bash /opt/first_hour.sh'
 rm -rf "$root"

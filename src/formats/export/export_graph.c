@@ -193,8 +193,7 @@ static void export_graph_declare_graph(pith__graph *graph, const pith__dim *size
 static bool export_graph_is_shape(const pith__value *v) {
     for (size_t i = 0; i < v->user_count; i++) {
         const pith__node *node = v->users[i].node;
-        if (node->op && v->users[i].input < 32 &&
-            node->op->shape_inputs >> v->users[i].input & 1)
+        if (node->op && v->users[i].input < 32 && node->op->shape_inputs >> v->users[i].input & 1)
             return true;
     }
     return false;
