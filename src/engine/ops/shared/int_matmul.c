@@ -57,8 +57,8 @@ pith_status pith__int_product_prepare(pith__int_product *p, pith__prepare *c, in
     int64_t size = pith__gemm_int8_packed_size(t->dims[0], t->dims[1]);
     weights *w = pith__arena_array(c->arena, 1, sizeof *w);
     if (size < 0 || !w) return pith__fail_memory(c->err, size < 0 ? SIZE_MAX : sizeof *w);
-    const pith_tensor *constant = t->data;
-    *w = (weights){ p->pack, constant->data, constant->dtype, t->dims[0], t->dims[1] };
+    const pith_tensor *constant = t->data; /* NULL in a compiled model, which has it packed */
+    *w = (weights){ p->pack, constant ? constant->data : NULL, t->dtype, t->dims[0], t->dims[1] };
     pith__pack pack = { .layout = t->dtype == PITH_U8 ? "u8-128x16" : "i8x16",
                         .bytes = (size_t)size,
                         .inputs = 1u << b,
