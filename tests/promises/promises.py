@@ -127,9 +127,9 @@ def wrong_usage(p, verb):
 
 
 def old_file_stays(p, verb):
-    """The input is missing: nothing could be made."""
+    """The input is missing: nothing could be made. Its name looks like that of a file, so it is not taken as a text."""
     p.write("kept.out", "what was there")
-    words = ["missing" if w in ("texts.txt", "ids.txt", "m.onnx", "v.npy", FACE, DATA / "shop", "keys.txt", DENSE) else w
+    words = ["missing.file" if w in ("texts.txt", "ids.txt", "m.onnx", "v.npy", FACE, DATA / "shop", "keys.txt", DENSE) else w
              for w in call(verb, "kept.out")]
     p.ends(1, verb, *words)
     assert p.read("kept.out") == b"what was there"
