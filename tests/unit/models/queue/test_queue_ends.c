@@ -162,8 +162,9 @@ static void go_on(void *user, const pith_response *response) {
         pith_request r = ask(&c->a, texts, 1);
         r.done = go_on;
         r.user = c;
-        c->submitted = pith_queue_submit(NULL, c->queue, &r, NULL);
-        if (!c->submitted) return;
+        const pith_status status = pith_queue_submit(NULL, c->queue, &r, NULL);
+        if (!status) return; /* another thread may have answered all that follow already */
+        c->submitted = status;
     } else if (c->ends) {
         pith_queue_destroy(c->queue);
     }
