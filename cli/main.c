@@ -75,7 +75,7 @@ static const command *find_verb(const char *name) {
 }
 
 static int unknown_command(const char *name) {
-    char hint[300];
+    char hint[300], small[40];
     const char *near = NULL;
     size_t best = SIZE_MAX;
     for (size_t i = 0; left_out[i].name; i++)
@@ -89,8 +89,10 @@ static int unknown_command(const char *name) {
         note("pith: unknown command '%s'%s", name, hint);
         return EXIT_USAGE;
     }
+    snprintf(small, sizeof small, "%s", name);
+    in_small_letters(small);
     for (const command *const *verb = verbs; *verb; verb++)
-        if (is_near(name, (*verb)->name, &best)) near = (*verb)->name;
+        if (is_near(small, (*verb)->name, &best)) near = (*verb)->name;
     note("pith: unknown command '%s'%s%s%s", name, near ? "; did you mean '" : "", near ? near : "",
          near ? "'?" : "");
     note("'pith --help' lists the commands");

@@ -40,6 +40,18 @@ void progress_line_show(progress_line *p, uint64_t done, uint64_t total) {
     p->shown = now;
 }
 
+void progress_line_hear(void *line, const char *what, uint64_t done, uint64_t total) {
+    progress_line *p = line;
+    const double now = now_seconds(), waited = now - p->begun;
+    if (strcmp(what, p->what) != 0) {
+        p->after = waited < p->after ? p->after - waited : 0;
+        p->begun = now;
+        snprintf(p->heard, sizeof p->heard, "%s", what);
+        p->what = p->heard;
+    }
+    progress_line_show(p, done, total);
+}
+
 void progress_line_end(progress_line *p, uint64_t done, uint64_t total) {
     if (!p->on || (!p->any && p->after > 0)) return;
     progress_print(p, done, total);

@@ -14,6 +14,7 @@ typedef struct progress_line {
     const char *what; /* is counted, such as "texts" */
     double begun, shown, after;
     bool any;
+    char heard[32]; /* what progress_line_hear was told */
 } progress_line;
 
 /* at_once: shown from the beginning, wherever the results go (--progress); quiet: never. output:
@@ -22,6 +23,9 @@ void progress_line_begin(progress_line *p, const char *what, bool at_once, bool 
                          const char *output);
 /* total 0: not known. Costs nothing if it was called a moment ago. */
 void progress_line_show(progress_line *p, uint64_t done, uint64_t total);
+/* A pith_call's progress, whose user is the progress_line. Where another thing is counted than
+ * before, its speed counts from there, and the two seconds from the first one. */
+void progress_line_hear(void *line, const char *what, uint64_t done, uint64_t total);
 /* Leaves the last line where it is, with a line end, if any was shown. */
 void progress_line_end(progress_line *p, uint64_t done, uint64_t total);
 

@@ -140,9 +140,12 @@ static int fill(text_input *in) {
         if (got >= 0) return got > 0;
         if (errno == EINTR) continue;
         bool standard = !strcmp(path_of(in), "-");
-        pith__text_print(in->message, sizeof in->message, PITH_CUT_FMT ": %s",
+        pith__text_print(in->message, sizeof in->message, PITH_CUT_FMT ": %s%s",
                          PITH_CUT(pith__str_of(standard ? "standard input" : path_of(in)), 400),
-                         standard && errno == EBADF ? "it is closed" : strerror(errno));
+                         standard && errno == EBADF ? "it is closed" : strerror(errno),
+                         errno == EISDIR ? "; name its files, or if they are pictures, use "
+                                           "'pith embed --images'"
+                                         : "");
         return -1;
     }
     return 0;
@@ -219,6 +222,12 @@ static int copy_line(text_input *in, bytes *out, size_t from, size_t limit, bool
     }
 }
 
+/* JPEG, PNG and GIF, by their first bytes. */
+static bool is_picture(const char *line, size_t size) {
+    return size > 3 && (!memcmp(line, "\xff\xd8\xff", 3) || !memcmp(line, "\x89PNG", 4) ||
+                        !memcmp(line, "GIF8", 4));
+}
+
 /* Checks the line behind `from`: 1, or -1 and a message. */
 static int check_line(text_input *in, bytes *out, size_t from) {
     size_t valid = pith_text_valid(bytes_text(out, from, out->size));
@@ -227,9 +236,14 @@ static int check_line(text_input *in, bytes *out, size_t from) {
         bytes_replace_invalid(out, from);
         return 1;
     }
-    pith__text_print(in->message, sizeof in->message,
-                     "%s: not UTF-8 at byte %zu (--invalid replace puts U+FFFD in its place)",
-                     text_input_place(in), valid + 1);
+    if (in->line == 1 && is_picture(out->data + from, out->size - from))
+        pith__text_print(in->message, sizeof in->message,
+                         "%s: this is a picture and no text; 'pith embed --images' reads pictures",
+                         text_input_place(in));
+    else
+        pith__text_print(in->message, sizeof in->message,
+                         "%s: not UTF-8 at byte %zu (--invalid replace puts U+FFFD in its place)",
+                         text_input_place(in), valid + 1);
     out->size = from;
     in->bad = true;
     return -1;

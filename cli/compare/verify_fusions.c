@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cli/base/message.h"
+#include "cli/base/progress_line.h"
 #include "cli/options/field_flags.h"
 #include "cli/output/json_out.h"
 #include "cli/output/output.h"
@@ -14,6 +15,7 @@ typedef struct fusion_report {
     const char *model;
     bool as_json;
     json_t *findings, *errors;
+    progress_line line;
 } fusion_report;
 
 static void fusion_found(void *user, const pith_check_finding *f) {
@@ -28,6 +30,7 @@ static void fusion_found(void *user, const pith_check_finding *f) {
         json_array_append_new(r->findings, finding ? finding : json_null());
         return;
     }
+    if (r->line.any) note_line_end();
     printf("%s: level %d, pass %s, %s: output '%s' ", r->model, (int)f->level, f->pass, f->node,
            f->output);
     if (isfinite(f->difference))
@@ -55,13 +58,16 @@ int verify_fusions(const command *c, const string_list *models, const fusion_che
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
     open.optimization = check->level;
     open.loop_limit = check->loop_limit;
-    fusion_report report = { NULL, check->as_json, json_array(), json_array() };
+    fusion_report report = { NULL, check->as_json, json_array(), json_array(), { .on = false } };
+    progress_line_begin(&report.line, "runs", false, false, "");
     pith_check_options options = PITH_CHECK_OPTIONS_INIT;
     options.open = &open;
     options.seed = (uint64_t)check->seed;
     options.runs = check->runs;
     options.finding = fusion_found;
     options.user = &report;
+    options.call.progress = progress_line_hear;
+    options.call.user = &report.line;
     for (size_t i = 0; i < models->count; i++) {
         pith_error err = PITH_ERROR_INIT;
         size_t findings = 0;
@@ -80,6 +86,7 @@ int verify_fusions(const command *c, const string_list *models, const fusion_che
             passed++;
         }
     }
+    if (report.line.any) note_line_end();
     if (check->as_json)
         json_print(json_pack("{s:I, s:I, s:o, s:o}", "passed", (json_int_t)passed, "failed",
                              (json_int_t)failed, "findings", report.findings, "errors",

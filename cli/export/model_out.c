@@ -16,6 +16,24 @@ static int model_out_check_absent(const command *c, const char *path, bool force
     return fail(c, "%s exists; --force replaces it", path);
 }
 
+int model_out_check_name(const command *c, const char *path, const char *kind) {
+    static const struct {
+        const char *suffix, *kind, *hint;
+    } others[] = {
+        { ".onnx", "onnx", "'pith export' and 'pith quantize' write ONNX" },
+        { ".pith", "pith", "'pith compile' writes .pith files" },
+        { ".gguf", "", "Pith reads GGUF, but does not write it" },
+        { ".safetensors", "", "Pith reads safetensors, but does not write them" },
+        { ".pt", "", "Pith reads checkpoints of PyTorch, but does not write them" },
+    };
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    for (size_t i = 0; dot && i < sizeof others / sizeof *others; i++)
+        if (!strcasecmp(dot, others[i].suffix) && strcmp(kind, others[i].kind) != 0)
+            return usage(c, "-o %s: a file of this command ends in .%s; %s", path, kind,
+                         others[i].hint);
+    return EXIT_DONE;
+}
+
 /* Whether a path that is no file yet is to be a folder. */
 static bool model_out_names_folder(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -32,6 +50,8 @@ int model_out_place(model_out *out, const command *c, const char *model, const c
     *out = (model_out){ .c = c, .model = model };
     if (n + sizeof "/model.onnx.data" > sizeof out->path) return usage(c, "-o is too long");
     if (!there && !named) {
+        int code = model_out_check_name(c, path, "onnx");
+        if (code) return code;
         strcpy(out->path, path);
     } else {
         strcpy(out->folder, path);
@@ -48,6 +68,13 @@ int model_out_place(model_out *out, const command *c, const char *model, const c
 
 void model_out_progress(model_out *out, bool shown) {
     out->progress = shown && isatty(STDERR_FILENO);
+    progress_line_begin(&out->line, "steps", false, !shown, out->path);
+}
+
+void model_out_hear(void *out, const char *what, uint64_t done, uint64_t total) {
+    model_out *m = out;
+    if (!m->progress || !strcmp(what, "bytes")) return;
+    progress_line_hear(&m->line, what, done, total);
 }
 
 const char *model_out_data_name(const model_out *out) {
@@ -97,7 +124,7 @@ int model_out_close(model_out *out, pith_status status, const pith_error *err) {
         code = EXIT_DONE;
     bool told =
         out->code || (out->opened && out->file.error) || (out->data_opened && out->data.error);
-    if (out->progress && out->shown > 0) fputs("\r\033[K", stderr);
+    if (out->progress && (out->shown > 0 || out->line.any)) fputs("\r\033[K", stderr);
     if (!good && !told) fail(out->c, "%s: %s", out->model, err->message);
     if (out->data_opened) code = output_close(&out->data, out->c, good, code);
     if (out->opened) code = output_close(&out->file, out->c, good && !code, code);

@@ -5,6 +5,7 @@
 
 #include <limits.h>
 
+#include "cli/base/progress_line.h"
 #include "cli/output/output.h"
 
 /* The two files. Each is opened when its first bytes come. */
@@ -17,9 +18,13 @@ typedef struct model_out {
     bool opened, data_opened, progress;
     uint64_t written;
     double shown;
+    progress_line line; /* of the work before the first bytes */
     int code; /* of a file that could not be opened */
 } model_out;
 
+/* Usage, unless a file of this name is one of the kind "onnx" or "pith": its end is that of no
+ * other file of models. EXIT_DONE, or another exit code after a message. */
+int model_out_check_name(const command *c, const char *path, const char *kind);
 /* path: a file; or DIR/, or a directory that is there, for DIR/model.onnx; folder: also a name
  * without a dot that is not there yet. A file that exists is left alone unless force is set.
  * EXIT_DONE, or another exit code after a message. */
@@ -27,6 +32,8 @@ int model_out_place(model_out *out, const command *c, const char *model, const c
                     bool force, bool folder);
 /* Shows how much is written, if standard error is a terminal. */
 void model_out_progress(model_out *out, bool shown);
+/* A pith_call's progress, whose user is the model_out: shows what else is counted. */
+void model_out_hear(void *out, const char *what, uint64_t done, uint64_t total);
 /* The name of the second file. */
 const char *model_out_data_name(const model_out *out);
 

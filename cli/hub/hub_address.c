@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "cli/base/message.h"
@@ -113,4 +114,23 @@ bool hub_repository_is_valid(const char *name) {
     if (!n || n > 200 || name[0] == '.' || strstr(name, "..") || strchr(name, '~')) return false;
     if (!slash) return plain == n;
     return plain && slash == name + plain && more && !slash[1 + more] && slash[1] != '.';
+}
+
+bool hub_name_within(char *name, size_t size, const char *typed) {
+    static const char *const before[] = { "https://", "http://", "www.", "huggingface.co/",
+                                          "hf.co/",   "hf://" };
+    const char *at = typed;
+    bool on_hub = false;
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+        if (strncasecmp(at, before[i], strlen(before[i])) != 0) continue;
+        at += strlen(before[i]);
+        on_hub |= i >= 3;
+    }
+    size_t n = strcspn(at, ":?#@");
+    const char *slash = memchr(at, '/', n);
+    if (slash && on_hub) /* what follows is a page or a file of it */
+        n = (size_t)(slash + 1 - at) + strcspn(slash + 1, "/:?#@");
+    if (!on_hub && (at > typed || at[n] != ':')) return false;
+    snprintf(name, size, "%.*s", (int)n, at);
+    return n < size && hub_repository_is_valid(name);
 }

@@ -27,4 +27,8 @@ int hub_fail(const hub *h, const http_answer *answer, const char *what, const ch
 /* "organisation/name" or "name", of letters, digits, '.', '_' and '-'. */
 bool hub_repository_is_valid(const char *name);
 
+/* The name within what other tools write: "https://huggingface.co/organisation/name/tree/main",
+ * "hf.co/organisation/name:Q8_0", "name:latest". False: there is nothing but the name. */
+bool hub_name_within(char *name, size_t size, const char *typed);
+
 #endif

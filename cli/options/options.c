@@ -1,6 +1,7 @@
 /* options.c - the flags of a call, messages, and small helpers that all verbs use. */
 #include "cli/base/cli.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,6 +138,10 @@ static const option *option_find(const option *options, const char *argument, co
     return NULL;
 }
 
+void in_small_letters(char *text) {
+    for (; *text; text++) *text = (char)tolower((unsigned char)*text);
+}
+
 bool is_near(const char *typed, const char *name, size_t *best) {
     size_t n = strlen(typed),
            d = n > 2 && !strncmp(typed, name, n) ? 1 : spelling_distance(typed, name);
@@ -145,17 +150,42 @@ bool is_near(const char *typed, const char *name, size_t *best) {
     return true;
 }
 
+/* The first verb that has the option of this argument; NULL: none has it. */
+static const command *option_owner(const char *argument) {
+    const char *attached;
+    for (const command *const *verb = verbs; *verb; verb++)
+        if (option_find((*verb)->options, argument, &attached)) return *verb;
+    return NULL;
+}
+
+/* An option before any verb. */
+static int option_too_early(const command *c, const char *argument) {
+    const command *owner = option_owner(argument);
+    char hint[500];
+    if (!strcmp(argument, "-v")) return usage(c, "unknown option '-v'; -V prints the version");
+    if (other_option(hint, sizeof hint, c, argument))
+        return usage(c, "unknown option '%s'%s", argument, hint);
+    if (owner)
+        return usage(c, "options of a command follow its name: pith %s %s ...", owner->name,
+                     argument);
+    return usage(c, "unknown option '%s'", argument);
+}
+
 static int option_unknown(const command *c, const option *options, const char *argument) {
     char typed[40] = "", hint[500];
     size_t best = SIZE_MAX;
     const char *near = NULL;
-    if (other_option(hint, sizeof hint, c, argument))
-        return usage(c, "unknown option '%s'%s", argument, hint);
     if (argument[1] == '-')
         snprintf(typed, sizeof typed, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
+    in_small_letters(typed);
     for (const option *o = options; o->row || o->heading; o++)
         if (o->row && is_near(typed, o->row->name, &best)) near = o->row->name;
+    if ((!near || strcmp(near, typed) != 0) && other_option(hint, sizeof hint, c, argument))
+        return usage(c, "unknown option '%s'%s", argument, hint);
     if (near) return usage(c, "unknown option '%s'; did you mean --%s?", argument, near);
+    const command *owner = option_owner(argument);
+    if (owner && argument[1] == '-')
+        return usage(c, "unknown option '%s'; 'pith %s' has it", argument, owner->name);
     return usage(c, "unknown option '%s'", argument);
 }
 
@@ -221,6 +251,7 @@ static int take_flag(const command *c, given_flag *flag, int *i, char **argv) {
     int code = take_question(c, argument, argv[*i + 1]);
     if (code >= 0) return code;
     const option *o = take_option(c, argument, &value);
+    if (!o && !*c->name) return option_too_early(c, argument);
     if (!o) return option_unknown(c, c->options, argument);
     const bool plain = !o->row->takes;
     if (plain && value && !option_switched_off(o->row))

@@ -7,6 +7,7 @@
 
 #include "cli/base/cli.h"
 #include "cli/export/calibration_texts.h"
+#include "cli/export/model_out.h"
 #include "cli/output/json_out.h"
 #include "cli/output/output.h"
 
@@ -222,7 +223,8 @@ static int compile_run(int argc, char **argv) {
         return usage(c, "-o FILE is needed: the file to write");
     if (s.texts && s.open.precision != PITH_PRECISION_INT8)
         return usage(c, "--calibrate goes with --precision int8");
-    code = check_target(s.output);
+    code = model_out_check_name(c, s.output, "pith");
+    if (!code) code = check_target(s.output);
     return code ? code : compile_model(c, &s);
 }
 

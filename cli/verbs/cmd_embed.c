@@ -620,8 +620,12 @@ static int embed_pictures(job *j, const command *c, const embed_settings *s) {
     e.options.dim = j->options.dim;
     e.options.call.profile = j->options.call.profile;
     if (pith_embed_images_dim(&j->dim, j->model, &e.options, &err) ||
-        pith_embed_images(NULL, j->model, NULL, 0, &e.options, &err))
-        return fail(c, "%s", err.message);
+        pith_embed_images(NULL, j->model, NULL, 0, &e.options, &err)) {
+        fail(c, "%s", err.message);
+        if (strstr(err.message, "no input of pixels"))
+            note("pictures need another model: 'pith pull clip' fetches one, and '-m clip' uses it");
+        return EXIT_FAILED;
+    }
     int code = vector_layout_make(&e.layout, c, &s->layout, j->dim);
     if (!code) code = embed_images_run(&e, s->output, s->resume);
     vector_layout_free(&e.layout);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "cli/base/cli.h"
+#include "cli/base/message.h"
+#include "cli/base/progress_line.h"
 #include "cli/base/text_input.h"
 #include "cli/output/json_out.h"
 #include "cli/tables/relational_plots.h"
@@ -193,16 +195,21 @@ static int eval_run(int argc, char **argv) {
     eval_settings s = { .call = PITH_CALL_INIT };
     eval_result result = { .importance = NULL };
     relational_run run;
+    progress_line line;
     string_list rest = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &rest);
     if (code >= 0) return code;
     if (rest.count != 1) return usage(c, "give one directory of a run");
     if (s.json) json_failures();
+    progress_line_begin(&line, "rows", false, false, "");
+    s.call.progress = progress_line_hear;
+    s.call.user = &line;
     code = run_open(&run, c, rest.items[0]);
     if (!code && s.importance) code = run_needs_network(&run, c, "--importance");
     if (!code) run_tell_better(&run, c);
     if (!code) code = eval_measure(&result, &run, c, &s);
     if (!code && s.plots) code = eval_plots(&run, c, &s, &result);
+    note_line_end();
     if (!code) code = eval_print(&run, &s, &result);
     json_decref(result.importance);
     run_close(&run);

@@ -83,6 +83,8 @@ static int export_model(const command *c, export_settings *s) {
     if (!code) code = model_card_place(&s->card, &j.out, s->force);
     if (code) return code;
     model_out_progress(&j.out, !s->quiet);
+    s->to.call.progress = model_out_hear;
+    s->to.call.user = &j.out;
     s->to.data_name = model_out_data_name(&j.out);
     const pith_writer file = model_out_writer(&j.out), data = model_out_data_writer(&j.out);
     pith_source *source = NULL;

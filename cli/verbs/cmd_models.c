@@ -112,6 +112,11 @@ static int models_run(int argc, char **argv) {
     }
     if (!count) {
         json_decref(list);
+        for (const command *const *verb = verbs; words.count && *verb; verb++)
+            if (!strcmp(words.items[0], (*verb)->name))
+                return fail(c, "no model of the list has all of these words; '%s' is a command of "
+                               "its own: pith %s",
+                            words.items[0], words.items[0]);
         if (words.count == 1 && !s.kind && short_find(&row, words.items[0]))
             return fail(c, "%s is not in the list, but 'pith pull %s' fetches it from %s", row.name,
                         row.name, row.full);

@@ -117,6 +117,8 @@ static int optimize_model(const command *c, optimize_settings *s) {
     if (code) return code;
     told t = { json_array(), json_array() };
     model_out_progress(&out, !s->quiet);
+    s->to.call.progress = model_out_hear;
+    s->to.call.user = &out;
     s->to.data_name = model_out_data_name(&out);
     s->to.tell = optimize_hear;
     s->to.tell_user = &t;

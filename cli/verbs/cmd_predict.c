@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "cli/base/cli.h"
+#include "cli/base/message.h"
+#include "cli/base/progress_line.h"
 #include "cli/base/float_text.h"
 #include "cli/base/text_input.h"
 #include "cli/output/output.h"
@@ -136,6 +138,7 @@ static int predict_run(int argc, char **argv) {
     const command *c = &command_predict;
     predict_settings s = { .call = PITH_CALL_INIT };
     relational_run run;
+    progress_line line;
     string_list rest = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &rest);
     if (code >= 0) return code;
@@ -143,11 +146,15 @@ static int predict_run(int argc, char **argv) {
     if (!s.rows) return usage(c, "give the keys of the rows with --rows FILE, one in a line");
     if (!s.database && (option_by_flag(&s.making.schema) || option_by_flag(&s.making.embedder)))
         return usage(c, "--schema and --embedder are those of a source that --database names");
+    progress_line_begin(&line, "rows", false, false, s.output);
+    s.call.progress = progress_line_hear;
+    s.call.user = &line;
     s.making.threads = s.call.threads;
     code = run_open_over(&run, c, rest.items[0], s.database, &s.making);
     if (!code && s.inputs) code = run_needs_network(&run, c, "--inputs");
     if (!code) run_tell_better(&run, c);
     if (!code) code = predict_rows(&run, c, &s);
+    note_line_end();
     run_close(&run);
     return code;
 }

@@ -70,6 +70,10 @@ static int pull_take_name(pull *p, const char *argument) {
     memcpy(p->typed, argument, n);
     if (at) strcpy(p->revision, at + 1);
     if (hub_repository_is_valid(p->typed)) return -1;
+    char within[sizeof p->typed];
+    if (hub_name_within(within, sizeof within, argument))
+        return usage(p->c, "'%s' cannot be the name of a model; write the name alone: pith pull %s",
+                     p->typed, within);
     return usage(p->c, "'%s' cannot be the name of a model; names are NAME or ORGANISATION/NAME",
                  p->typed);
 }

@@ -105,8 +105,10 @@ static int quantize_read(quantize_settings *s, const command *c) {
     return code;
 }
 
-static int quantize_write(const quantize_settings *s, model_out *out,
+static int quantize_write(quantize_settings *s, model_out *out,
                           pith_quantize_model_report *report) {
+    s->to.call.progress = model_out_hear;
+    s->to.call.user = out;
     pith_error err = PITH_ERROR_INIT;
     const pith_writer file = model_out_writer(out), data = model_out_data_writer(out);
     pith_source *source = NULL;
@@ -146,6 +148,7 @@ static int quantize_write_pooled(quantize_settings *s, model_out *out,
     if (!code) code = model_out_place(&plain, out->c, s->model, folder, true, false);
     if (!code) {
         const char *data_name = s->to.data_name;
+        model_out_progress(&plain, !s->quiet);
         s->to.data_name = model_out_data_name(&plain);
         code = quantize_write(s, &plain, report);
         s->to.data_name = data_name;

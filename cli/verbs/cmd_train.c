@@ -9,6 +9,7 @@
 
 #include "cli/base/cli.h"
 #include "cli/base/message.h"
+#include "cli/base/progress_line.h"
 #include "cli/base/seconds.h"
 #include "cli/output/output.h"
 #include "cli/tables/relational_plots.h"
@@ -415,8 +416,12 @@ static int train_run(int argc, char **argv) {
     relational_run run = { .path = NULL };
     string_list rest = { NULL, 0 };
     char *config = NULL;
+    progress_line line;
     int code = take_options(c, &s, argc, argv, &rest);
     if (code >= 0) return code;
+    progress_line_begin(&line, "steps", false, false, s.output);
+    s.call.progress = progress_line_hear;
+    s.call.user = &line;
     if (!rest.count) return usage(c, "give one database file, or several");
     if (!s.task || !s.output)
         return usage(c, "give the task with --task and the directory of the run with -o");
@@ -436,6 +441,7 @@ static int train_run(int argc, char **argv) {
     json_decref(names);
     if (!code) code = train_about(&run, c, &s, &rest, config);
     if (!code) code = train_model(&run, c, &s, config);
+    note_line_end();
     run_close(&run);
     free(config);
     return code;

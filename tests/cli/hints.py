@@ -132,9 +132,38 @@ class Hints(Command):
         ("pull x --revision main", "NAME@REVISION"), ("pull x --cache-dir y", "PITH_CACHE"), ("pull x --token y", "HF_TOKEN"),
         ("rerank --top-n 3", "--top-k"), ("similarity --batch-size 2", "'pith embed' has"), ("info --graph-optimization-level 3", "--optimization"),
         ("embed --precision fp16", "pith export --dtype f16"), ("embed --precision q4", "pith quantize"), ("embed --format numpy", "npy"),
-        ("embed --threads auto", "cores"), ("embed -t hello", "standard input"), ("embed --pooling avg", "mean"), ("quantize -o x --scheme f16", "export --dtype f16"),
+        ("embed --threads auto", "cores"), ("embed -t hello", "pith embed --text"), ("embed --pooling avg", "mean"), ("quantize -o x --scheme f16", "export --dtype f16"),
         ("search --index x --metric euclidean", "l2"), ("embed --runtime onnxruntime", "ort"),
+        ("-v", "-V prints the version"), ("-m minilm -p hello", "pith embed -m ..."), ("--text a", "'pith embed' has --text"), ("--list", "'pith list'"),
+        ("EMBED a", "did you mean 'embed'?"), ("embed --TEXT a", "did you mean --text?"), ("embed -p hello", "--text"), ("embed -d {}", "--text"),
+        ("embed -X POST", "no server"), ("ollama pull minilm", "'pith pull NAME'"), ("hf download x", "'pith pull NAME'"),
+        ("text-embeddings-router --model-id x", "no server"), ("llama-server -m x", "no server"), ("onnxruntime_perf_test x.onnx", "'pith bench'"),
+        ("curl localhost", "no server"), ("devices", "'pith info'"), ("embed --list-devices", "'pith info'"), ("embed --fp16 --text a", "pith export --dtype f16"),
+        ("embed --debug", "--stats"), ("embed -i texts.txt", "without an option"), ("export --precision int8 -o x.onnx", "pith quantize --scheme int8"),
+        ("similarity --format csv a b", "'pith embed' has it"), ("similarity --text a", "'pith embed' has --text"), ("completion bash", "pith --completion bash"),
+        ("pull hf.co/BAAI/bge-small-en-v1.5", "pith pull BAAI/bge-small-en-v1.5\n"),
+        ("pull https://huggingface.co/BAAI/bge-small-en-v1.5/tree/main", "pith pull BAAI/bge-small-en-v1.5\n"),
+        ("pull https://example.com/a/b", "ORGANISATION/NAME"), ("pull all-minilm:latest", "pith pull all-minilm\n"),
+        ("export -o x.gguf", "does not write it"), ("export -o x.pith", "'pith compile'"), ("quantize -o x.PITH", "'pith compile'"),
+        ("optimize x.onnx -o x.safetensors", "does not write them"), ("compile -o x.onnx", "'pith export'"),
+        ("rerank --query a", "'pith pull ms-marco'"), ("classify", "'pith pull emotion'"),
     ]
+    # The same for work that fails, and models that are not there.
+    FAILED = [
+        ("models list", "pith list"), ("models pull minilm", "pith pull"), ("embed -m hf.co/BAAI/bge-small-en-v1.5:Q8_0 --text a", "'pith pull BAAI/bge-small-en-v1.5'"),
+        ("embed -m all-minilm:latest --text a", "'pith pull all-minilm'"), ("embed -m folder/model.onnx --text a", "'-m folder' opens"),
+        ("embed -m folder/config.json --text a", "-m folder\n"), ("embed folder", "--images"), ("embed folder/a.jpg", "this is a picture"),
+    ]
+
+    def test_failed(self):
+        (self.dir / "folder").mkdir()
+        (self.dir / "folder/config.json").write_text("{}")
+        (self.dir / "folder/a.jpg").write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF")
+        for typed, told in self.FAILED:
+            with self.subTest(typed):
+                self.assertIn(told, self.hint(*typed.split(), code=1))
+        missing = self.hint("embed", "-m", "x.gguf", "--text", "a", code=1)
+        self.assertNotIn("pith pull", missing)
 
     def test_typed(self):
         for typed, told in self.TYPED:
@@ -174,7 +203,7 @@ class Hints(Command):
         for verb in re.findall(r"'pith ([a-z]+)\b", hint):
             self.assertIn(verb, VERBS)
         for name in re.findall(r"(?<![\w-])--([a-z][\w-]*)", hint):
-            self.assertIn(name.removeprefix("no-"), ALL | {"completion"}, hint)
+            self.assertIn(name.removeprefix("no-"), ALL | {"completion", "man", "help", "version"}, hint)
 
     def test_old_names(self):
         """They still work, and the new name is told."""
