@@ -120,6 +120,8 @@ static bool open_file(text_input *in) {
         return in->fd >= 0;
     }
     in->fd = strcmp(path_of(in), "-") ? open(path_of(in), O_RDONLY | O_CLOEXEC) : 0;
+    if (!in->fd && !in->quiet && isatty(STDIN_FILENO) == 1)
+        note("reading lines from the terminal; Ctrl-D ends them");
     if (in->fd < 0)
         pith__text_print(in->message, sizeof in->message, PITH_CUT_FMT ": %s%s",
                          PITH_CUT(pith__str_of(path_of(in)), 400), strerror(errno),

@@ -22,6 +22,7 @@ typedef struct text_input {
                            are lines as all others */
     bool arguments;     /* paths are arguments that may be texts, behind TEXT_MARK; what is no file
                            might have been meant as one, which the message says */
+    bool quiet;         /* does not say that it waits for a terminal */
     bool guesses;       /* no column was named: the only one of a table has the texts */
     const char *python; /* reads .parquet files */
     int fd;             /* -1: none open */

@@ -27,7 +27,8 @@ int model_out_check_name(const command *c, const char *path, const char *kind) {
         { ".pt", "", "Pith reads checkpoints of PyTorch, but does not write them" },
     };
     const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
-    for (size_t i = 0; dot && i < sizeof others / sizeof *others; i++)
+    if (!dot) return EXIT_DONE;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (!strcasecmp(dot, others[i].suffix) && strcmp(kind, others[i].kind) != 0)
             return usage(c, "-o %s: a file of this command ends in .%s; %s", path, kind,
                          others[i].hint);

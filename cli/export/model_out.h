@@ -19,7 +19,7 @@ typedef struct model_out {
     uint64_t written;
     double shown;
     progress_line line; /* of the work before the first bytes */
-    int code; /* of a file that could not be opened */
+    int code;           /* of a file that could not be opened */
 } model_out;
 
 /* Usage, unless a file of this name is one of the kind "onnx" or "pith": its end is that of no

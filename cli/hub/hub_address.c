@@ -117,8 +117,8 @@ bool hub_repository_is_valid(const char *name) {
 }
 
 bool hub_name_within(char *name, size_t size, const char *typed) {
-    static const char *const before[] = { "https://", "http://", "www.", "huggingface.co/",
-                                          "hf.co/",   "hf://" };
+    static const char *const before[] = { "https://",        "http://", "www.",
+                                          "huggingface.co/", "hf.co/",  "hf://" };
     const char *at = typed;
     bool on_hub = false;
     for (size_t i = 0; i < sizeof before / sizeof *before; i++) {

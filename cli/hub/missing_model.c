@@ -50,7 +50,8 @@ static bool missing_from_folder(const char *model) {
 /* Whether it is the name of a file of a model, which no hub has under this name. */
 static bool missing_is_file(const char *model, const char *const *ends) {
     const char *dot = strrchr(model, '.');
-    for (; dot && *ends; ends++)
+    if (!dot) return false;
+    for (; *ends; ends++)
         if (!strcasecmp(dot, *ends)) return true;
     return false;
 }

@@ -122,6 +122,7 @@ void row_options_free(row_options *o) {
 
 void row_options_apply(const row_options *o, text_input *in, json_line *line) {
     in->separator = o->null ? 0 : '\n';
+    in->quiet = o->quiet;
     in->replace = line->replace = o->invalid == 1;
     in->tables = o->objects;
     in->arguments = true;

@@ -161,7 +161,9 @@ static int classify_files(const classify_settings *s, const pith_model *model,
 
 /* Takes the arguments and the format. EXIT_DONE, or another exit code after a message. */
 static int classify_check(const command *c, classify_settings *s, const string_list *arguments) {
-    if (!s->model) return usage(c, "-m MODEL is needed: there is no default classifier; 'pith pull emotion' fetches one");
+    if (!s->model)
+        return usage(c, "-m MODEL is needed: there is no default classifier; "
+                        "'pith pull emotion' fetches one");
     int code = format_choose(c, &s->format, s->output);
     if (!code) code = row_options_take(c, &s->rows, arguments);
     if (code) return code;

@@ -623,7 +623,7 @@ static int embed_pictures(job *j, const command *c, const embed_settings *s) {
         pith_embed_images(NULL, j->model, NULL, 0, &e.options, &err)) {
         fail(c, "%s", err.message);
         if (strstr(err.message, "no input of pixels"))
-            note("pictures need another model: 'pith pull clip' fetches one, and '-m clip' uses it");
+            note("pictures need another model: 'pith pull clip' fetches one, '-m clip' uses it");
         return EXIT_FAILED;
     }
     int code = vector_layout_make(&e.layout, c, &s->layout, j->dim);

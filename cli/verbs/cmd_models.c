@@ -94,6 +94,12 @@ static void models_print_table(const models_settings *s, const string_list *word
         if (models_wanted(&m, s, words)) models_print_row(&m, widths);
 }
 
+static bool models_is_verb(const char *word) {
+    for (const command *const *verb = verbs; *verb; verb++)
+        if (!strcmp(word, (*verb)->name)) return true;
+    return false;
+}
+
 static int models_run(int argc, char **argv) {
     const command *c = &command_models;
     models_settings s = { NULL, false };
@@ -112,11 +118,11 @@ static int models_run(int argc, char **argv) {
     }
     if (!count) {
         json_decref(list);
-        for (const command *const *verb = verbs; words.count && *verb; verb++)
-            if (!strcmp(words.items[0], (*verb)->name))
-                return fail(c, "no model of the list has all of these words; '%s' is a command of "
-                               "its own: pith %s",
-                            words.items[0], words.items[0]);
+        if (words.count && models_is_verb(words.items[0]))
+            return fail(c,
+                        "no model of the list has all of these words; '%s' is a command of its "
+                        "own: pith %s",
+                        words.items[0], words.items[0]);
         if (words.count == 1 && !s.kind && short_find(&row, words.items[0]))
             return fail(c, "%s is not in the list, but 'pith pull %s' fetches it from %s", row.name,
                         row.name, row.full);

@@ -262,7 +262,9 @@ static int rerank_files(const rerank_settings *s, const pith_model *model,
 
 /* Takes the arguments and the format. EXIT_DONE, or another exit code after a message. */
 static int rerank_check(const command *c, rerank_settings *s, const string_list *arguments) {
-    if (!s->model) return usage(c, "-m MODEL is needed: there is no default reranker; 'pith pull ms-marco' fetches one");
+    if (!s->model)
+        return usage(c, "-m MODEL is needed: there is no default reranker; "
+                        "'pith pull ms-marco' fetches one");
     const row_options *rows = &s->rows;
     if (!s->query &&
         (rows->jsonl || rows->columns.count || rows->id || rows->texts.count || rows->null))
