@@ -269,10 +269,10 @@ def words():
 
 
 def pages_in_plain_english():
-    """Pages avoid the words that tools/prose.py lists, and nearly all of their sentences are short."""
+    """Pages and messages avoid the words that tools/prose.py lists, and nearly all of their sentences are short."""
     for text in prose.wrong_patterns():
         fault(ROOT / "tools/prose.py", 1, f"the patterns see '{text}' otherwise than its lists say")
-    for path in prose.pages():
+    for path in prose.pages() + prose.messages():
         for number, what in prose.word_faults(path):
             fault(path, number, what)
     long, every = prose.share(prose.pages())

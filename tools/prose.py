@@ -4,7 +4,7 @@
 usage: prose.py [FILE...]           words that are not used, a line each, and the share of long sentences
        prose.py --long [FILE...]    the long sentences too
 
-Without files these are the pages that `make lint` checks. A page gives its paragraphs, list items and table cells; code is left
+Without files these are the pages and messages that `make lint` checks. A page gives its paragraphs, list items and table cells; code is left
 out. A C header gives its comments, a .def or .c file its string literals. A word of WORDS is a fault in the sense that its pattern
 describes; patterns name the neighbours of a word so that its right uses pass ("takes 3 ms", "takes a directory" is the fault).
 """
@@ -21,7 +21,7 @@ TAKEN = (r"(?:about|some|around|nearly|almost|up to|at (?:most|least)|between|on
          r"twice|several (?:times|seconds|minutes|hours)|half|a (?:few|quarter|third|half|byte|minute|second|while|day|long|millisecond|lot|share)|"
          r"the same (?:short )?time|the (?:\w+ )?time|an hour|hours|minutes|seconds|milliseconds|days|years|time|memory|room|space|place|part|"
          r"care|turns|effect|precedence|advantage|into account|up\b|over\b|off\b|away\b|out\b|apart\b|from\b|hold|over|its name|these lines|"
-         r"[\d,.]+|one byte|one pass|two|three|four|five|ten|these times|O\(|CODE (?:bytes|ms|s|kB|MB)|n\b|many|"
+         r"[\d,.]+|%\.\d+f times|one byte|one pass|two|three|four|five|ten|these times|O\(|CODE (?:bytes|ms|s|kB|MB)|n\b|many|"
          r"(?:on|in) (?:one|two|average)|\w+ (?:bytes?|kB|MB|GB|ms|seconds?|minutes?|hours?|days?|steps?|passes|times))")
 
 # (pattern, what to write instead). The patterns see text in which code is the word CODE and a link is its text.
@@ -182,6 +182,16 @@ def pages():
             if not str(path.relative_to(ROOT)).startswith(LEFT_OUT)]
 
 
+# Shell code of completions, whose variable has such a name.
+NO_MESSAGES = ("cli/options/completion.c",)
+
+
+def messages():
+    """Sources whose strings are messages and help."""
+    return [path for folder in ("cli", "src") for end in ("c", "def") for path in sorted((ROOT / folder).glob(f"**/*.{end}"))
+            if str(path.relative_to(ROOT)) not in NO_MESSAGES]
+
+
 def share(paths):
     """(long sentences, all sentences)."""
     return sum(len(long_sentences(path)) for path in paths), sum(1 for path in paths for _ in sentences(path))
@@ -189,7 +199,7 @@ def share(paths):
 
 def main():
     show = "--long" in sys.argv
-    paths = [Path(name).resolve() for name in sys.argv[1:] if name != "--long"] or pages()
+    paths = [Path(name).resolve() for name in sys.argv[1:] if name != "--long"] or pages() + messages()
     count = 0
     for path in paths:
         name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path

@@ -283,7 +283,7 @@ static void warn_of_header(const text_input *in) {
     const pith_str only = bytes_text(&in->rows.names, 1, in->rows.names.size - 1);
     if (!in->guesses || in->rows.columns != 1 || in->rows.row || text_column_usual(only)) return;
     pith__text_print(name, sizeof name, PITH_CUT_FMT, PITH_CUT(only, 80));
-    note("warning: %s: the first row is taken for the name of the column, '%s'", path_of(in), name);
+    note("warning: %s: the first row is used as the name of the column, '%s'", path_of(in), name);
 }
 
 /* The next row's lines into in->rows. 1: a row is there; 0: the file ends; -1: message. */

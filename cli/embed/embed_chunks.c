@@ -213,7 +213,8 @@ int embed_chunks_run(embed_chunks *e, text_batch *b, const string_list *files) {
     if (!code) {
         code = chunks_write(e, b, &out, &layout);
         if (code && e->resume)
-            note("the finished part is in %s; run the same command again to go on", out.temporary);
+            note("the finished part is in %s; run the same command again to continue",
+                 out.temporary);
         code = output_close(&out, e->c, true, code);
     }
     vector_layout_free(&layout);

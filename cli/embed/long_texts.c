@@ -23,7 +23,7 @@ void long_texts_warn(const long_settings *s, uint64_t cut, size_t most) {
     if (s->action == LONG_CHUNK || !most)
         note("warning: %llu %s longer than 1 MiB and cut there", n, texts);
     else
-        note("warning: %llu %s longer than %zu tokens and cut there; --long chunk takes all of a "
+        note("warning: %llu %s longer than %zu tokens and cut there; --long chunk reads all of a "
              "text, --long "
              "error refuses it",
              n, texts, most);
@@ -45,7 +45,7 @@ void long_texts_refuse(char *message, size_t size, const pith_model *model, cons
     }
     pith__text_print(
         message, size,
-        "text %llu is longer than %zu tokens; --long chunk takes all of it, --long truncate "
+        "text %llu is longer than %zu tokens; --long chunk reads all of it, --long truncate "
         "cuts it",
         (unsigned long long)first + i, pith_embed_max_length(model, &embed));
 }

@@ -169,7 +169,7 @@ void model_out_tell_use(const model_out *out, bool pooled) {
     if (*out->folder)
         note("'pith embed -m %s' embeds texts with it", out->folder);
     else if (!beside)
-        note("%s is the network alone; to embed texts, Pith needs the model's tokenizer beside "
+        note("%s is the network alone; to embed texts, Pith needs the model's tokenizer next to "
              "it%s: "
              "-o DIR/ writes a directory with both",
              out->path, pooled ? "" : " and its configuration");

@@ -53,7 +53,7 @@ int model_inputs_load(model_inputs *in, const command *c, const pith_model *mode
             path = given->items[i];
             name = strdup(pith_model_input(model, 0)->name);
         }
-        if (!path) return usage(c, "-i takes NAME=FILE, not '%s'", given->items[i]);
+        if (!path) return usage(c, "-i must be NAME=FILE, not '%s'", given->items[i]);
         int index = find_input(model, name);
         if (index < 0) {
             free(name);
@@ -77,7 +77,7 @@ int model_inputs_load(model_inputs *in, const command *c, const pith_model *mode
 }
 
 static int not_a_shape(const command *c, const char *text) {
-    return usage(c, "--input-shape takes NAME=1x3x480x640, not '%s'", text);
+    return usage(c, "--input-shape must be NAME=1x3x480x640, not '%s'", text);
 }
 
 int model_inputs_shape(model_inputs *in, const command *c, const string_list *shapes) {

@@ -109,7 +109,7 @@ int picture_files_tell(const passed_over *passed, const command *c, int code) {
             bytes_print(&text, "%s%zu %s", text.size ? ", " : "", passed->counts[i],
                         other_endings[i]);
     bytes_add(&text, "", 1);
-    fail(c, "%zu file%s passed over: %s; convert them to JPEG or PNG", passed->count,
+    fail(c, "%zu file%s ignored: %s; convert them to JPEG or PNG", passed->count,
          passed->count == 1 ? "" : "s", text.data);
     free(text.data);
     return code ? code : EXIT_FAILED;

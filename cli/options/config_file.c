@@ -96,7 +96,7 @@ static int config_add(config_file *f, const command *c, const char *key, const j
         const char *kind = "null";
         if (json_is_array(value)) kind = "an array";
         if (json_is_object(value)) kind = "an object";
-        return usage(c, "%s: %s %s, not %s", f->path, key, *range ? range : "takes a text", kind);
+        return usage(c, "%s: %s %s, not %s", f->path, key, *range ? range : "must be a text", kind);
     }
     f->entries = grow_for(f->entries, f->count, sizeof *f->entries);
     f->entries[f->count++] = (config_entry){ config_path_below(key, ""), text };

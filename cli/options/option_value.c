@@ -134,18 +134,18 @@ void option_range(char *range, size_t size, const option_row *row) {
     switch (row->kind) {
     case OPTION_FLAG:
     case OPTION_SWITCH:
-    case OPTION_WHETHER: snprintf(range, size, "takes true or false"); break;
+    case OPTION_WHETHER: snprintf(range, size, "must be true or false"); break;
     case OPTION_STRING:
     case OPTION_LIST: break;
     case OPTION_INT:
-    case OPTION_MOST: snprintf(range, size, "takes a number from %lld to %lld", min, max); break;
+    case OPTION_MOST: snprintf(range, size, "must be a number from %lld to %lld", min, max); break;
     case OPTION_THREADS:
-        snprintf(range, size, "takes a number from %lld to %lld, cores or max", min, max);
+        snprintf(range, size, "must be a number from %lld to %lld, cores or max", min, max);
         break;
-    case OPTION_SHARE: snprintf(range, size, "takes a number from 0 to 1"); break;
+    case OPTION_SHARE: snprintf(range, size, "must be a number from 0 to 1"); break;
     case OPTION_FLOAT:
-    case OPTION_AMOUNT: snprintf(range, size, "takes a number that is not negative"); break;
-    case OPTION_BYTES: snprintf(range, size, "takes bytes as in 4000, 512k, 64M or 2G"); break;
+    case OPTION_AMOUNT: snprintf(range, size, "must be a number that is not negative"); break;
+    case OPTION_BYTES: snprintf(range, size, "must be bytes as in 4000, 512k, 64M or 2G"); break;
     case OPTION_CHOICE: snprintf(range, size, "is one of %s", row->choices); break;
     }
 }

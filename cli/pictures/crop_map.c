@@ -107,7 +107,7 @@ static int check_names(const crop_map *map, const command *c, const char *path) 
     for (size_t i = 1; i < map->count && !twice; i++)
         if (!strcmp(names[i - 1], names[i])) twice = names[i];
     free(names);
-    return twice ? fail(c, "%s: the name '%s' stands there twice", path, twice) : EXIT_DONE;
+    return twice ? fail(c, "%s: the name '%s' is there twice", path, twice) : EXIT_DONE;
 }
 
 int crop_map_read(crop_map *map, const command *c, const char *path) {

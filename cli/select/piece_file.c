@@ -103,8 +103,7 @@ static bool piece_read_key(piece_reader *r, const char *at, const char *end) {
     while (value < end && *value == ' ') value++;
     size_t size = (size_t)(colon - at), rest = (size_t)(end - value);
     if (size == 4 && !memcmp(at, "pith", 4)) {
-        if (r->versioned)
-            return piece_fail(r, "'pith:' stands here a second time; remove this line");
+        if (r->versioned) return piece_fail(r, "'pith:' is here a second time; remove this line");
         r->versioned = true;
         return (rest == 1 && *value == '1') ||
                piece_fail(
@@ -120,7 +119,7 @@ static bool piece_read_key(piece_reader *r, const char *at, const char *end) {
                           (int)(size < NAME_MOST ? size : NAME_MOST), at, known);
     }
     if (r->seen[r->kind])
-        return piece_fail(r, "'%s:' stands here a second time; put its pieces in one place",
+        return piece_fail(r, "'%s:' is here a second time; put its pieces in one place",
                           piece_kind_names[r->kind]);
     r->seen[r->kind] = r->list->kinds[r->kind].listed = true;
     r->closed = rest == 2 && !memcmp(value, "[]", 2);

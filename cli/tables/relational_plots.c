@@ -165,7 +165,7 @@ static int plot_roc(const relational_run *run, const command *c, const plot_answ
         if (!i || fabs(x - drawn[0]) + fabs(y - drawn[1]) >= ROC_LEAST) plot_add(&curve, x, y);
     }
     snprintf(title, sizeof title, "ROC, area %.4f", area);
-    svg_chart_begin(&chart, title, "share of the no that are taken for yes",
+    svg_chart_begin(&chart, title, "share of the no predicted as yes",
                     "share of the yes that are found");
     svg_chart_line(&chart, SVG_REFERENCE, equal, 2);
     svg_chart_line(&chart, SVG_FIRST, curve.xy, curve.count);

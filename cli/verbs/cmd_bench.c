@@ -368,7 +368,7 @@ static int take_numbers(int32_t *numbers, size_t *count, size_t room, const benc
         char *end;
         long n = strtol(given->items[i], &end, 10);
         if (*end || n < 1 || n > most)
-            return usage(b->command, "%s takes a number from 1 to %d, not '%s'", flag, (int)most,
+            return usage(b->command, "%s must be a number from 1 to %d, not '%s'", flag, (int)most,
                          given->items[i]);
         numbers[(*count)++] = (int32_t)n;
     }
@@ -444,14 +444,13 @@ static int take_runtimes(const command *c, bench_settings *s, char names[RUNTIME
         int k = 0;
         while (k < 3 && strcmp(known[k], names[i])) k++;
         if (k == 3)
-            return usage(c,
-                         "unknown runtime '%s'; --runtime takes builtin, ort, auto, or two of them",
+            return usage(c, "unknown runtime '%s'; --runtime is builtin, ort, auto, or two of them",
                          names[i]);
         s->runtime.name = k;
     }
     if (s->runtimes && (count < 1 || strlen(s->runtimes) !=
                                          strlen(names[0]) + (count > 1 ? strlen(names[1]) + 1 : 0)))
-        return usage(c, "--runtime takes one runtime, or two with a comma between them, not '%s'",
+        return usage(c, "--runtime is one runtime, or two with a comma between them, not '%s'",
                      s->runtimes);
     return EXIT_DONE;
 }

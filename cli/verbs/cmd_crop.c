@@ -437,15 +437,16 @@ static int crop_check(const command *c, crop_settings *s, const string_list *pat
     make_rule(s);
     if (s->rule.face > 1000) return usage(c, "--face-height is a percentage, of at most 1000");
     if (s->size && !read_size(s->size, &s->rule.width, &s->rule.height))
-        return usage(c, "--size takes WIDTHxHEIGHT, such as 512x512, of at most 10000, not '%s'",
+        return usage(c, "--size must be WIDTHxHEIGHT, such as 512x512, of at most 10000, not '%s'",
                      s->size);
     const bool own = s->detect_size && !strcmp(s->detect_size, "original");
     if (own) s->detect.width = s->detect.height = PITH_DETECT_OWN_SIZE;
     if (s->detect_size && !own && !read_size(s->detect_size, &s->detect.width, &s->detect.height))
-        return usage(c, "--detect-size takes WIDTHxHEIGHT, such as 640x640, or original, not '%s'",
+        return usage(c,
+                     "--detect-size must be WIDTHxHEIGHT, such as 640x640, or original, not '%s'",
                      s->detect_size);
     if (s->fill && !read_colour(s->rule.fill, s->fill))
-        return usage(c, "--fill takes a colour such as #ffffff, not '%s'", s->fill);
+        return usage(c, "--fill must be a colour such as #ffffff, not '%s'", s->fill);
     if (strchr(s->naming, '/') || !strstr(s->naming, "{stem}") || !strstr(s->naming, "{n}"))
         return usage(c, "--name needs {stem} and {n}, and has no slash");
     return EXIT_DONE;

@@ -332,7 +332,7 @@ static int take_size(const command *c, int32_t *width, int32_t *height, const ch
     int got = sscanf(text, "%dx%d%c", &w, &h, &end);
     if (got != 2 && sscanf(text, "%d%c", &w, &end) == 1) h = w, got = 2;
     if (got != 2 || w < 1 || h < 1 || w > 65536 || h > 65536)
-        return usage(c, "--%s takes WIDTHxHEIGHT, such as 640x640, not '%s'", name, text);
+        return usage(c, "--%s must be WIDTHxHEIGHT, such as 640x640, not '%s'", name, text);
     *width = w;
     *height = h;
     return EXIT_DONE;

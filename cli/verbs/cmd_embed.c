@@ -516,7 +516,7 @@ static int embed_job(job *j, const command *c, output *out, pith_embed_stats *st
                     "start over",
                     out->temporary, (unsigned long long)j->done + 1);
     if (j->message[0] && out->resumable)
-        note("the finished part is in %s; run the same command again to go on", out->temporary);
+        note("the finished part is in %s; run the same command again to continue", out->temporary);
     code = split_files_close(&j->files, out, &j->writer, &j->record, c, code);
     return bad_lines_end(j->bad, c, j->inputs->errors, code);
 }

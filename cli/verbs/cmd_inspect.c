@@ -306,7 +306,7 @@ static int inspect_tables(const command *c, const inspect_settings *s) {
                              &s->timing.shapes };
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (option_by_flag(places[i]))
-            return usage(c, "'%s' is a database, which takes --json and --svg alone", s->model);
+            return usage(c, "'%s' is a database, where only --json and --svg apply", s->model);
     return inspect_database(c, s->model, s->svg, s->json);
 }
 

@@ -232,7 +232,7 @@ static int pull_fail_pin(const pull *p, const char *file, const char *what) {
     return fail(p->c,
                 "%s: %s: the hub has %s for commit %.12s than when it was first pulled; nothing is "
                 "changed. A commit cannot "
-                "change: do not trust this hub, or remove %s to begin anew",
+                "change: do not trust this hub, or remove %s to start again",
                 p->name, file, what, p->listing.commit, p->place.final);
 }
 
@@ -310,7 +310,7 @@ static int pull_check_known(pull *p) {
         if (f->hash && strcmp(f->hash, p->sha256) != 0)
             return fail(p->c,
                         "%s: %s: the hub has another file than the one Pith knows (SHA-256 "
-                        "%.12s..., not %.12s...); nothing is fetched. 'pith pull %s@%s' takes it "
+                        "%.12s..., not %.12s...); nothing is fetched. 'pith pull %s@%s' fetches it "
                         "nevertheless",
                         p->typed, f->name, f->hash, p->sha256, p->typed, PULL_BRANCH);
         f->hash = p->sha256;
@@ -325,7 +325,7 @@ static int pull_choose_files(pull *p) {
     size_t count = pull_choose(&p->listing, p->s->all, &p->s->files, *p->listed ? p->listed : NULL);
     if (!count)
         return fail(p->c,
-                    "%s: none of its %zu files is one that is asked for; --all takes them all",
+                    "%s: none of its %zu files is one that is asked for; --all fetches them all",
                     p->name, p->listing.count);
     int code = pull_check_known(p);
     if (!code) code = pull_compare(p);
@@ -340,7 +340,7 @@ static int pull_choose_files(pull *p) {
     }
     if (!code && !weights)
         note("warning: %s has no weights that Pith knows among the files that are fetched; --files "
-             "takes others",
+             "names others",
              p->name);
     return code;
 }

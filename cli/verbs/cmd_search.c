@@ -214,7 +214,7 @@ static int answer_vectors(search_work *w) {
         code = fail(w->c, "the vectors of %s have %zu components, those of %s have %zu",
                     queries.path, queries.dim, w->name, w->file.dim);
     else if (queries.rank == 3 && !maxsim)
-        code = fail(w->c, "%s has three axes, which only --metric maxsim takes", queries.path);
+        code = fail(w->c, "%s has three axes, which only --metric maxsim reads", queries.path);
     if (!code) {
         float *floats = vector_file_floats(&queries);
         if (maxsim)

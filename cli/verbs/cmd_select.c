@@ -271,7 +271,7 @@ static int select_take(select_settings *s, unsigned *uses, const string_list *re
     if (s->ort_operators && (s->cost || s->why))
         return usage(c, "--ort-operators goes with neither --cost nor --why, which write no lists");
     if (s->ort_operators && (!strcmp(s->ort_operators, "-") || !ort_config_is(s->ort_operators)))
-        return usage(c, "--ort-operators takes the name of a file that ends in .config");
+        return usage(c, "--ort-operators is the name of a file that ends in .config");
     if (s->ort_operators) s->ort = json_object();
     s->open.call.log = &warnings;
     const int code = select_read_uses(uses, s);

@@ -70,7 +70,7 @@ class AnySize(Faces):
         for verb, more in (("detect", ()), ("crop", ("-o", "out"))):
             self.bad(2, *more, "--score-threshold", "90", "x.jpg", says="--score-threshold is from 0 to 1, not 90", verb=verb)
             self.bad(2, *more, "--nms-threshold", "1.5", "x.jpg", says="--nms-threshold is from 0 to 1, not 1.5", verb=verb)
-            self.bad(2, *more, "--score-threshold", "high", "x.jpg", says="takes a number that is not negative, not 'high'", verb=verb)
+            self.bad(2, *more, "--score-threshold", "high", "x.jpg", says="must be a number that is not negative, not 'high'", verb=verb)
 
 
 class Names(Faces):
@@ -129,10 +129,10 @@ class PassedOver(Faces):
         for verb, more in (("detect", ()), ("crop", ("-o", "out"))):
             result = self.run_pith(*more, "p", verb=verb)
             self.assertEqual(result.returncode, 1)
-            self.assertIn("3 files passed over: 1 .jxl, 2 .nef", result.stderr.decode().splitlines()[-1])
+            self.assertIn("3 files ignored: 1 .jxl, 2 .nef", result.stderr.decode().splitlines()[-1])
         self.assertEqual(self.files("out"), ["a_1.png"])
         (self.dir / "p/a.png").unlink()
-        self.bad(1, "p", says=("passed over", "no picture in this folder"), verb="detect")
+        self.bad(1, "p", says=("ignored", "no picture in this folder"), verb="detect")
 
     def test_embed(self):
         shutil.copytree(CASES / "clip-processor-config", self.dir / "p")
@@ -140,7 +140,7 @@ class PassedOver(Faces):
         self.options = ("-m", CASES / "clip-processor-config")
         result = self.run_pith("--images", "--jsonl", "p", verb="embed")
         self.assertEqual((result.returncode, len(result.stdout.splitlines())), (1, 1))
-        self.assertIn(b"1 file passed over: 1 .jxl", result.stderr)
+        self.assertIn(b"1 file ignored: 1 .jxl", result.stderr)
 
     def test_named(self):
         (self.dir / "a.psd").write_bytes(b"8BPS\0\1")

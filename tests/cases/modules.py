@@ -73,7 +73,7 @@ class Modules(Command):
         folder = self.copy("adapter-beside-weights")
         row = self.rows("-m", folder)[0]
         np.testing.assert_allclose(row[:3], [-0.029898, 0.054464, -0.332872], atol=1e-6)
-        self.assertIn("added to the weights beside it", self.good("-m", folder, verb="inspect", stdin=b"").decode())
+        self.assertIn("added to the weights next to it", self.good("-m", folder, verb="inspect", stdin=b"").decode())
         (folder / "adapter_config.json").unlink()
         row = self.rows("-m", folder)[0]
         np.testing.assert_allclose(row[:3], [-0.086477, 0.392054, -0.049031], atol=1e-6)

@@ -84,7 +84,7 @@ class Silence(Command):
         for words, says in ((("--sparse", "--bm42-alpha", "0.9", "-m", SPARSE), "--bm42-alpha is of BM42, which the model is not"),
                             (("--sparse", "--bm25-b", "0.5", "-m", SPARSE), "--bm25-k, --bm25-b and --bm25-avg-len are of miniCOIL, which the model is not"),
                             (("--sparse", "--bm25-b", "0.5", "-m", DATA / "hybrid/bm42"), "are of miniCOIL, which the model is not"),
-                            (("-m", CHAIN, "--ep", "cpu:a=1"), "the setting 'a=1' has no device before it that takes settings"),
+                            (("-m", CHAIN, "--ep", "cpu:a=1"), "the setting 'a=1' has no device before it that has settings"),
                             (("-m", "chain.pith", "--route", "query"), "the file has no route 'query'")):
             self.bad(1, *words, says=says, stdin=TEXT)
         for verb, words in (("embed", ("-m", CHAIN)), ("similarity", ("-m", CHAIN, "a", "b")), ("rerank", ("-m", CROSS, "--query", "a")),

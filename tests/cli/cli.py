@@ -158,7 +158,7 @@ class Embed(Verbs):
         np.testing.assert_array_equal(self.vectors(text, "--memory-limit", "49M", "-t", "2"), plain)
         self.bad(1, "embed", "--memory-limit", "20000k", stdin=text, says="the memory limit is 20480000 bytes")
         for wrong in ("", "x", "0", "-1", "1T", "5MB", "nan"):
-            self.bad(2, "embed", "--memory-limit", wrong, stdin=text, says="--memory-limit takes bytes")
+            self.bad(2, "embed", "--memory-limit", wrong, stdin=text, says="--memory-limit must be bytes")
 
     def test_profile(self):
         self.good("embed", "--profile", self.dir / "trace.json", stdin=b"a cat\na dog\n")
@@ -421,7 +421,7 @@ class Models(Verbs):
             self.assertIn(ended, told)
             self.assertIn("--loop-limit", told)
             for wrong in ("0", "-1", "many", "2147483648"):
-                self.bad(2, *arguments, f"--loop-limit={wrong}", says="--loop-limit takes a number from 1 to 2147483647")
+                self.bad(2, *arguments, f"--loop-limit={wrong}", says="--loop-limit must be a number from 1 to 2147483647")
         given = times(10**6 + 1)  # beyond the default
         self.bad(1, "run", model, *given, says=("has not ended after 1000000 iterations", "--loop-limit"))
         self.good("run", model, *given, "--loop-limit", "1000001")

@@ -443,7 +443,7 @@ class Map(Detect):
         write_ppm(self.dir / "p.ppm", np.zeros((9, 9, 3), np.uint8))
         head, fine = ("file", "name", "x", "y", "w", "h"), ("p.ppm", "a.png", 1, 1, 4, 4)
         for rows, says in ((((),), "first line must name the columns"), ((("file", "x"),), "first line must name the columns"),
-                           ((head,), "there is no picture in it"), ((head, fine, fine), "'a.png' stands there twice"),
+                           ((head,), "there is no picture in it"), ((head, fine, fine), "'a.png' is there twice"),
                            ((head, fine, ("p.ppm", "../a.png")), "line 3: the name '../a.png' must be"),
                            ((head, ("p.ppm", "/a.png")), "line 2: the name '/a.png' must be"), ((head, ("p.ppm", "b/")), "the name 'b/' must"),
                            ((head, ("p.ppm", "")), "the name '' must"), ((head, ("", "a.png")), "line 2: there is no file"),

@@ -83,7 +83,7 @@ class Columns(Inputs):
         self.write("a.csv", "a cat\na dog\n")
         result = self.run_pith(*SHORT, "a.csv")
         self.assertEqual((result.returncode, len(result.stdout.splitlines())), (0, 1))
-        self.assertEqual(result.stderr, b"warning: a.csv: the first row is taken for the name of the column, 'a cat'\n")
+        self.assertEqual(result.stderr, b"warning: a.csv: the first row is used as the name of the column, 'a cat'\n")
         self.good(*SHORT, "-q", "a.csv")
         self.good(*SHORT, "--column", "a cat", "a.csv")
 

@@ -237,7 +237,7 @@ class Said(Directory):
         path = next(tokens.glob("1_Dense"))
         shutil.copy(next(tokens.glob("2_Dense")) / "config.json", path / "config.json")
         shutil.copy(next(tokens.glob("2_Dense")) / "model.safetensors", path / "model.safetensors")
-        self.embed(tokens, "module Dense takes vectors of 6 numbers, but those of tokens have 8")
+        self.embed(tokens, "module Dense needs vectors of 6 numbers, but those of tokens have 8")
 
     def test_arguments(self):
         self.embed(DATA / "pool-prompt", "the model has no prompt 'x' (it has: document", "--prompt-name", "x")

@@ -342,7 +342,7 @@ class OfOneCommand(Options):
     def test_chunks_of_bench(self):
         found = self.bench("--workload", "short", "--text-count", "70", "--chunk", "16", "--chunk", "64", "-t", "1")
         self.assertEqual([(result["texts"], result["chunk"]) for result in found], [(70, 16), (70, 64)])
-        self.bad(2, "--chunk", "0", verb="bench", says="--chunk takes a number from 1")
+        self.bad(2, "--chunk", "0", verb="bench", says="--chunk must be a number from 1")
 
     def test_model_of_inspect(self):
         self.bad(1, "-m", "no-such-model", verb="inspect", says="no-such-model")
@@ -825,7 +825,7 @@ class Export(Options):
                     wanted, got = (self.rows("-m", m, stdin=b"a b c\nb\n", verb="embed") for m in (DATA / "modules" / model, folder))
                     np.testing.assert_allclose(got, wanted, atol=near * float(np.abs(wanted).max()))
         said = self.run_pith(DATA / "modules/dense-plain", "--pool", "-o", "alone.onnx").stderr.decode()
-        self.assertIn("needs the model's tokenizer beside it: -o DIR/", said.splitlines()[-1])
+        self.assertIn("needs the model's tokenizer next to it: -o DIR/", said.splitlines()[-1])
         shutil.copy(DATA / "modules/dense-plain/tokenizer.json", self.dir)
         self.assertNotIn("beside", self.run_pith(DATA / "modules/dense-plain", "--pool", "-f", "-o", "alone.onnx").stderr.decode())
         self.assertEqual(len(self.rows("-m", "alone.onnx", stdin=b"a b c\n", verb="embed")), 1)
@@ -1110,7 +1110,7 @@ class Places(Options):
 
     def test_files_that_are_no_configuration(self):
         for text, says in (("", "expected near end of file"), ("[1]", "one JSON object"), ("{", "config.json:"), ('{"threads": 1, "threads": 2}', "duplicate"),
-                           ('{"threads": [1]}', "threads takes a number from 1 to 4096, cores or max, not an array"),
+                           ('{"threads": [1]}', "threads must be a number from 1 to 4096, cores or max, not an array"),
                            ('{"threads": null}', "not null"), ('{"threads": {}}', "not an object"),
                            ('{"preset": "fast"}', "config.json: preset is one of none|throughput"), (" " * (1 << 20) + "{}", "larger than 1 MiB")):
             self.write("pith/config.json", text)
@@ -1131,11 +1131,11 @@ class Places(Options):
 
     def test_wrong_values(self):
         """Each place is named, with the value and what there is to choose from."""
-        choice = {"FLAG": "true or false", "SWITCH": "true or false", "WHETHER": "true or false", "CHOICE": "is one of", "BYTES": "takes bytes"}
+        choice = {"FLAG": "true or false", "SWITCH": "true or false", "WHETHER": "true or false", "CHOICE": "is one of", "BYTES": "must be bytes"}
         tried = 0
         for row, wrong, verb in self.wrong_values():
             with self.subTest(row["id"]):
-                says = (f"not '{wrong}'", choice.get(row["kind"], "takes a number"))
+                says = (f"not '{wrong}'", choice.get(row["kind"], "must be a number"))
                 self.bad(2, env={table.variable(row): wrong}, verb=verb, says=(table.variable(row), *says))
                 self.config(**{table.key(row): wrong})
                 self.bad(2, verb=verb, says=(f"config.json: {table.key(row)}", *says))

@@ -144,7 +144,7 @@ class Pictures(Command):
         self.bad(1, "-m", VIT, "--dim", 17, PATHS[0], says="dim 17 is not between 1 and the model's 16")
         shutil.copytree(VIT, self.dir / "bare")
         (self.dir / "bare/preprocessor_config.json").unlink()
-        self.bad(1, "-m", "bare", PATHS[0], says="put the model's preprocessor_config.json beside it")
+        self.bad(1, "-m", "bare", PATHS[0], says="put the model's preprocessor_config.json next to it")
         shutil.copytree(VIT, self.dir / "unknown")
         config = self.dir / "unknown/preprocessor_config.json"
         config.write_text(config.read_text().replace("ViTImageProcessor", "FooImageProcessor"))

@@ -121,12 +121,12 @@ class Search(Runtimes):
                  verb="run", says=("none of the providers can be used", "CPUExecutionProvider"))
         result = self.run_pith(*model, "--runtime", "ort", "--ort-library", LIBRARY, "--ep", "cuda,cpu", verb="run")
         self.assertEqual(result.returncode, 0)
-        self.assertIn(b"the provider cuda is passed over", result.stderr)
+        self.assertIn(b"the provider cuda is skipped", result.stderr)
         result = self.run_pith(*model, "--runtime", "ort", "--ort-library", LIBRARY, "--ep", "cuda:device_id=0,arena=1,cpu", "--stats-file",
                                "ort.json", verb="run")
         counts = json.loads((self.dir / "ort.json").read_text())["statistics"]
         self.assertEqual([counts[f"device_{n}"] for n in ("choices", "fallbacks", "successes")], [2, 1, 1])
-        self.assertEqual(result.stderr.count(b"is passed over"), 1, result.stderr)
+        self.assertEqual(result.stderr.count(b"is skipped"), 1, result.stderr)
         for ep in ("nowhere,cpu", "nowhere:a=1,b=2,cpu"):
             result = self.run_pith(*model, "--ep", ep, "--stats-file", "stats.json", verb="run")
             self.assertEqual(result.returncode, 0, result.stderr)

@@ -146,7 +146,7 @@ class Rerank(Scored):
         def says(message, code=1, *flags):
             result = self.bad(code, "-m", folder, "--query", "a", *flags, stdin=b"b\n")
             self.assertEqual(result.stderr.decode(), f"pith rerank: {message}\n")
-        here = "this model cannot read text: modules.json: module Transformer (beside modules.json): "
+        here = "this model cannot read text: modules.json: module Transformer (next to modules.json): "
         (folder / "chat_template.jinja").write_text("{{ messages[0].content }}\n{% macro a() %}{% endmacro %}")
         says(here + "chat_template.jinja: chat template, line 2: 'macro' is not run here")
         (folder / "chat_template.jinja").write_text("{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}")
@@ -164,7 +164,7 @@ class Rerank(Scored):
         self.good("-m", folder, "--query", "a", stdin=b"b\n")
         (folder / "config.json").write_text(json.dumps(config | {"model_type": "phi3"}))
         says("a causal language model answers with words behind a prompt; those of Qwen3-Reranker and mxbai-rerank-v2 are known, and "
-             "what a module LogitScore says; take a conversion to one of these, or to sequence classification")
+             "what a module LogitScore says; use a conversion to one of these, or to sequence classification")
 
     def test_lines_that_are_wrong(self):
         first = b'{"query": "a", "documents": ["b"]}\n'

@@ -175,11 +175,11 @@ static void test_wrong_settings(void **state) {
         { "far:memory_limit=99999999999999999999999,cpu", "memory_limit is a number of bytes" },
         { "far:delay=soon,cpu", "device 'far': delay cannot be 'soon'" },
         { "far:delay=1,delay=2,cpu", "device 'far' has the setting 'delay' twice" },
-        { "far:delay,cpu", "device 'far' takes settings as key=value; not 'delay'" },
-        { "far:,cpu", "device 'far' takes settings as key=value; not ''" },
+        { "far:delay,cpu", "device 'far' needs settings as key=value; not 'delay'" },
+        { "far:,cpu", "device 'far' needs settings as key=value; not ''" },
         { "cpu:a=1", "device 'cpu' has no settings; 'a' is given" },
         { "cpu:device_id=1", "device 'cpu' has no settings; 'device_id' is given" },
-        { "a=1,cpu", "the setting 'a=1' has no device before it that takes settings" },
+        { "a=1,cpu", "the setting 'a=1' has no device before it that has settings" },
         { "far:device_id=0,far,cpu", "the list of devices has 'far' twice" },
         { "far:device_id=1,far:device_id=1,cpu", "the list of devices has 'far:1' twice" },
         { "auto:a=1", "'auto' stands for all devices; give it alone" },
@@ -292,7 +292,7 @@ static void test_overlap(void **state) {
     assert_true(n.device_copies > 2 && n.device_copies_beside > 0 &&
                 n.device_copies_beside <= n.device_copies);
     char line[200];
-    snprintf(line, sizeof line, " copies, %zu of them beside other steps",
+    snprintf(line, sizeof line, " copies, %zu of them during other steps",
              (size_t)n.device_copies_beside);
     if (!strstr(debug, "device 'far': ") || !strstr(debug, line)) fail_msg("%s", debug);
     pith_str json = { NULL, 0 };

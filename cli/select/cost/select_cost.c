@@ -74,7 +74,7 @@ bool select_cost_find(char *path, size_t size, const command *c) {
             return true;
         }
     }
-    fail(c, "no libpith.a beside this command or in its lib folder; name one, as --cost=FILE");
+    fail(c, "no libpith.a next to this command or in its lib folder; name one, as --cost=FILE");
     return false;
 }
 

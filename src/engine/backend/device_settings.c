@@ -85,7 +85,7 @@ static pith_status device_set(pith__device_choice *c, pith_str text, pith__arena
     const char *equal = text.size ? memchr(text.data, '=', text.size) : NULL;
     if (!equal)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "device '%s' takes settings as key=value; not '" PITH_STR_FMT "'",
+                          "device '%s' needs settings as key=value; not '" PITH_STR_FMT "'",
                           c->backend->name, PITH_STR_ARG(text));
     const pith_str key = setting_trim(text.data, equal),
                    value = setting_trim(equal + 1, text.data + text.size);

@@ -81,7 +81,7 @@ static pith_status device_list_set(const list_reader *r, pith_str text) {
     if (r->last && pith__device_functions_used)
         return pith__device_functions_used->set(r->last, text, r->arena, r->err);
     return pith__fail(r->err, PITH_ERR_ARGUMENT,
-                      "the setting '" PITH_STR_FMT "' has no device before it that takes settings",
+                      "the setting '" PITH_STR_FMT "' has no device before it that has settings",
                       PITH_STR_ARG(text));
 }
 

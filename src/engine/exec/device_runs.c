@@ -273,7 +273,7 @@ static void device_report(const pith__executor *e) {
         pith__executor_note(e, PITH_COUNT_device_copies, d->copies[m]);
         pith__executor_note(e, PITH_COUNT_device_copies_beside, d->beside[m]);
         pith__log_write(e->options.log, PITH_LOG_DEBUG,
-                        "device '%s': %zu programs, %zu copies, %zu of them beside other steps",
+                        "device '%s': %zu programs, %zu copies, %zu of them during other steps",
                         e->plan->devices->memories[m]->choice->name, (size_t)d->programs[m],
                         (size_t)d->copies[m], (size_t)d->beside[m]);
     }

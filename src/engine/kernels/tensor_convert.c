@@ -44,8 +44,8 @@ pith_status pith__convert_tensor(void *elements, int dtype, const pith_tensor *t
     uint64_t elements_there = (uint64_t)pith__dims_count(t->dims, t->rank);
     if (first > elements_there || count > elements_there - first)
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "%zu elements from %zu on are wanted; the tensor has %llu", count, first,
-                          (unsigned long long)elements_there);
+                          "%zu elements from %zu on are asked for; the tensor has %llu", count,
+                          first, (unsigned long long)elements_there);
     convert_from_anywhere(elements, dtype, t, first, count);
     return PITH_OK;
 }

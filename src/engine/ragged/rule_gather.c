@@ -49,7 +49,7 @@ static bool rule_gather_take_token(pith__ragged *r, const pith__value *x, const 
     if (!rows || !at) return false;
     if (form.kind != PITH_RAGGED_TOKEN || !form.batch || form.sequence != 1 ||
         index->type.rank != 1 || index->type.dtype != PITH_I64)
-        return pith__ragged_refuse(r, "it does not take one token of each text");
+        return pith__ragged_refuse(r, "it does not select one token of each text");
     pith__value *slice_inputs[] = { r->offsets, pith__ragged_ints(r, &first, 1),
                                     pith__ragged_ints(r, &last, 1) };
     if (!slice_inputs[1] || !slice_inputs[2]) return false;
@@ -71,7 +71,7 @@ static bool rule_gather_nd(pith__ragged *r, const pith__node *node) {
         return rule_gather_take_token(r, node->inputs[0], rule_gather_squeezed(concat->inputs[1]),
                                       node->outputs[0]);
     }
-    return pith__ragged_refuse(r, "it does not take one token of each text");
+    return pith__ragged_refuse(r, "it does not select one token of each text");
 }
 
 /* True if the node takes row b * sequence + index[b] of a value that was flattened to [batch *
@@ -119,7 +119,7 @@ static bool rule_gather(pith__ragged *r, const pith__node *node) {
     if (form.kind == PITH_RAGGED_TOKEN && axis == form.sequence) {
         if (!pith__match_ints(ids, &index, 1, &count) || count != 1 || ids->type.rank > 1 ||
             (index != 0 && index != -1)) {
-            return pith__ragged_refuse(r, "it takes tokens other than the first or the last");
+            return pith__ragged_refuse(r, "it selects tokens other than the first or the last");
         }
         return pith__ragged_segment(r, x, out, index ? "last" : "first", ids->type.rank == 1);
     }

@@ -58,7 +58,7 @@ static pith_status ort_provider_read(ort_provider *p, const char *text, pith_err
         if (next) *next++ = 0;
         if (!equal || (next && equal >= next) || p->count == ORT_SETTINGS_MOST)
             return pith__fail(err, PITH_ERR_ARGUMENT,
-                              "pith_runtime_options.providers: '%s' takes key=value settings with "
+                              "pith_runtime_options.providers: '%s' needs key=value settings with "
                               "commas between them, at most %d; not '%s'",
                               p->name, ORT_SETTINGS_MOST, rest);
         *equal = 0;
@@ -147,8 +147,8 @@ static pith_status ort_add_providers(const pith__ort *ort, ort_session_options *
         if (added)
             pith__text_put(providers, "%s%s", providers->used ? "," : "", p.name);
         else if (!quiet)
-            pith__log_write(source->log, PITH_LOG_WARNING, "the provider %s is passed over: %s",
-                            p.name, fault.message);
+            pith__log_write(source->log, PITH_LOG_WARNING, "the provider %s is skipped: %s", p.name,
+                            fault.message);
         why = fault;
     }
     if (providers->used) return PITH_OK;

@@ -91,7 +91,7 @@ pith_status pith__export_graph_open(pith_model **model, const pith_source *sourc
     if (!(*model)->compiled.writer) return PITH_OK;
     pith__model_destroy(*model);
     return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                      "a compiled model cannot be exported; take the directory or the file that it "
+                      "a compiled model cannot be exported; use the directory or the file that it "
                       "was made from");
 }
 
@@ -232,7 +232,7 @@ pith_status pith__export_graph_check_sinks(const pith__onnx_sinks *sinks, const 
 pith_status pith__export_graph_check_name(const char *data_name, pith_error *err) {
     if (data_name && (!*data_name || strchr(data_name, '/') || *data_name == '.'))
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "data_name is '%s', which is no name of a file beside the model",
+                          "data_name is '%s', which is no name of a file next to the model",
                           data_name);
     return PITH_OK;
 }

@@ -155,7 +155,7 @@ pith_status pith__adapter_base(pith_str *base, bool *there, const char *dir, pit
     if (!named)
         return pith__fail(
             err, PITH_ERR_NOT_FOUND,
-            "%s: base_model_name_or_path is missing, and no config.json lies beside the adapter",
+            "%s: base_model_name_or_path is missing, and no config.json is next to the adapter",
             path.data);
     return pith__fail(err, PITH_ERR_NOT_FOUND,
                       "%s: the network that the adapter belongs to is not there: %s; fetch it with "

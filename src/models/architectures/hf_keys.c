@@ -163,7 +163,7 @@ static pith_status hf_keys_code(hf_keys_check *c, pith__json *j, const pith__hf_
             "config.json: auto_map: " PITH_STR_FMT " is '" PITH_STR_FMT
             "', code that comes with the model, which is not run and not known; if it computes "
             "what "
-            "transformers' own class for model_type '%s' does, take auto_map out of config.json",
+            "transformers' own class for model_type '%s' does, remove auto_map from config.json",
             PITH_STR_ARG(key), PITH_STR_ARG(code), family->model_type);
     }
     return PITH_OK;

@@ -51,7 +51,7 @@ static pith_status gguf_model_pooling(gguf_model *m) {
     if (kind == GGUF_POOL_NONE)
         pith__log_write(m->log, PITH_LOG_WARNING,
                         "%s: '%s.pooling_type' names no pooling; the mean over a text's tokens is "
-                        "taken, unless another "
+                        "used, unless another "
                         "pooling is asked for",
                         m->name, arch);
     m->modules->pooling = poolings[kind].pooling;

@@ -91,7 +91,7 @@ static pith_status dense_check(const pith__head_model *model, const pith__dense_
     if (!full)
         return pith__fail(err, PITH_ERR_ARGUMENT,
                           "the pooled vectors have %lld numbers, but a module behind the pooling "
-                          "takes %lld; use the "
+                          "needs %lld; use the "
                           "model's own pooling",
                           (long long)width, (long long)needed);
     if (pith__dense_dim(model, r)) return PITH_OK;

@@ -63,7 +63,7 @@ static pith_status minicoil_open(const void **state, const pith__head_model *mod
     if (model->pooled || r->word_model->width != model->width)
         return pith__fail(
             err, PITH_ERR_FORMAT,
-            "the matrices of miniCOIL take %lld numbers, but the vectors of the model have %lld",
+            "the matrices of miniCOIL need %lld numbers, but the vectors of the model have %lld",
             (long long)r->word_model->width, (long long)model->width);
     *state = s;
     return PITH_OK;

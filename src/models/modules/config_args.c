@@ -82,7 +82,7 @@ static char *config_args_copy(char *at, pith__json *from, pith_str object, pith_
         if (from->failed) return at;
         if (!plain)
             pith__json_fail(from, PITH_ERR_UNSUPPORTED,
-                            "a key with quotes beside config_args is not supported");
+                            "a key with quotes next to config_args is not supported");
         if (replaced) continue;
         *at++ = '"';
         memcpy(at, key.data, key.size);

@@ -241,7 +241,7 @@ bool pith__row_width_fits(const pith__value *rows, int64_t width, const char *na
     const pith__dim found = rows->type.rank == 3 ? rows->type.dims[2] : PITH_DIM_UNKNOWN;
     if (!pith__dim_known(found) || found == width) return true;
     pith__fail(err, PITH_ERR_FORMAT,
-               "module %s takes vectors of %lld numbers, but those of tokens have %lld", name,
+               "module %s needs vectors of %lld numbers, but those of tokens have %lld", name,
                (long long)width, (long long)found);
     return false;
 }

@@ -96,9 +96,8 @@ static pith_status pooling_read(pith__module_reader *r, pith_str folder) {
     pooling_config c = { .parts = 0 };
     PITH_TRY(pith__module_needs(r, PITH_STAGE_ROWS));
     if (r->modules->late.masked)
-        return pith__fail(
-            r->err, PITH_ERR_UNSUPPORTED,
-            "it stands behind a MultiVectorMask, whose mask this version does not pool by");
+        return pith__fail(r->err, PITH_ERR_UNSUPPORTED,
+                          "it follows a MultiVectorMask, whose mask this version does not pool by");
     r->stage = PITH_STAGE_VECTOR;
     PITH_TRY(pith__module_json(NULL, r, folder, "config.json", pooling_read_config, &c));
     for (size_t i = 0; i < MODES && !c.named; i++)

@@ -599,7 +599,7 @@ static pith_status transformer_config_read(pith__module_reader *r, pith_str fold
     if (base.data == dir.data) {
         PITH_TRY(pith__module_json(&there, r, folder, "config.json", read_config, c));
         return adapted ? pith__module_decide(r, "adapter", folder, "adapter_config.json",
-                                             "added to the weights beside it")
+                                             "added to the weights next to it")
                        : PITH_OK;
     }
     source.dir = base.data;

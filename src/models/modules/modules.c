@@ -193,7 +193,7 @@ pith_status pith__module_read(pith__module_reader *r, pith_str type, pith_str fo
     if (!status) return PITH_OK;
     return pith__fail_at(r->err, status,
                          "module " PITH_STR_FMT " (%s" PITH_STR_FMT "%s): ", PITH_STR_ARG(name),
-                         folder.size ? "folder '" : "beside modules.json", PITH_STR_ARG(folder),
+                         folder.size ? "folder '" : "next to modules.json", PITH_STR_ARG(folder),
                          folder.size ? "'" : "");
 }
 

@@ -202,7 +202,7 @@ static pith_status text_modules_adapter(pith_model *m, pith_error *err) {
         if (!strcmp(m->modules.decisions[i].what, "adapter"))
             m->modules.decisions[i].value = PITH_STR("left out: the ONNX file is run as it is");
     pith__log_write(m->options.call.log, PITH_LOG_WARNING,
-                    "%s: this adapter is left out, since the ONNX file beside it is run as it is; "
+                    "%s: this adapter is left out, since the ONNX file next to it is run as it is; "
                     "if the file was made "
                     "without the adapter, remove the file, so that the weights are read and the "
                     "adapter is added",

@@ -263,7 +263,7 @@ static pith_status picture_no_processor(const pith_error *why, pith_error *err) 
     const bool missing = why->code == PITH_ERR_NOT_FOUND;
     return pith__fail(
         err, why->code, "what is to be done to pictures is not known: %s; %s", why->message,
-        missing ? "put the model's preprocessor_config.json beside it, or give a processor"
+        missing ? "put the model's preprocessor_config.json next to it, or give a processor"
                 : "correct the file, or give a processor");
 }
 

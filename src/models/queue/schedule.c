@@ -217,7 +217,7 @@ pith_status pith__schedule_check(const pith__schedule *s, uint64_t key, size_t b
     *of_key = false;
     if (bytes > s->max_bytes || !schedule_is_share(s, bytes, s->max_bytes - bytes))
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "the request takes %zu bytes, and one key may hold %d %% of %zu: make it "
+                          "the request needs %zu bytes, and one key may hold %d %% of %zu: make it "
                           "smaller, or raise max_bytes",
                           bytes, s->key_percent, s->max_bytes);
     if (s->held >= s->max_requests)

@@ -159,7 +159,7 @@ static pith_status saver_check(const saver *s) {
         for (size_t k = 0; k < s->models[i]->graph->input_count; k++)
             if (pith__str_is(s->models[i]->graph->inputs[k]->name, "task_id"))
                 return pith__fail(s->err, PITH_ERR_UNSUPPORTED,
-                                  "the network takes a task (input 'task_id'), which a compiled "
+                                  "the network needs a task (input 'task_id'), which a compiled "
                                   "file does not keep; open "
                                   "the directory itself with pith_open_options.route");
     }

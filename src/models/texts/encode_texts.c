@@ -184,7 +184,7 @@ static pith_status encoding_marker_text(encoding *c, pith_str marker, pith_error
     if (c->given)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "the model's marker of this role is text, '" PITH_STR_FMT
-                          "': it takes texts, not tokens",
+                          "': it reads texts, not tokens",
                           PITH_STR_ARG(marker));
     while (n < marker.size && !strchr(" \t\n\v\f\r", marker.data[n])) n++;
     const pith_str word = { marker.data, n }, rest = { marker.data + n, marker.size - n };

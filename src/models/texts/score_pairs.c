@@ -29,7 +29,7 @@ static pith_status scoring_find(int *output, size_t *labels, const pith_model *m
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "a causal language model answers with words behind a prompt; those of "
                           "Qwen3-Reranker and mxbai-rerank-v2 "
-                          "are known, and what a module LogitScore says; take a conversion to one "
+                          "are known, and what a module LogitScore says; use a conversion to one "
                           "of these, or to sequence "
                           "classification");
     if (!known || !(named || m->labels.classifier || m->labels.count == (size_t)width))
@@ -231,7 +231,7 @@ static pith_status scoring_check_query(const pith_model *m, pith_str query,
         return pith__fail(err, PITH_ERR_ARGUMENT, "query: invalid UTF-8 at byte %zu", valid);
     if (o->instruction && !pith__score_prompts_takes_instruction(m))
         return pith__fail(err, PITH_ERR_ARGUMENT,
-                          "instruction: only rerankers that are language models take one");
+                          "instruction: only rerankers that are language models read one");
     return PITH_OK;
 }
 

@@ -230,7 +230,7 @@ static pith_status baseline_header_check(const baseline_header *h, const void *b
         return pith__fail(err, PITH_ERR_FORMAT, "this is no baseline that pith train has saved");
     if (h->version != BASELINE_VERSION || h->order != 0x01020304 || h->kind >= PITH_BASELINE_COUNT)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "the baseline was written by another version; train it anew");
+                          "the baseline was written by another version; train it again");
     memcpy(&hash, (const uint8_t *)bytes + size - sizeof hash, sizeof hash);
     if (hash != pith__hash_of(bytes, size - sizeof hash))
         return pith__fail(err, PITH_ERR_FORMAT, "the baseline is damaged: its checksum is wrong");
@@ -251,9 +251,9 @@ pith_status pith__baseline_load(pith__baseline *b, const pith__rdb *rdb, const p
     PITH_TRY(pith__baseline_begin(b, rdb, task, (pith__baseline_kind)h.kind, work, allocator, err));
     if ((h.database != rdb->checksum && !rdb->followed) || h.loss != (uint32_t)b->loss ||
         h.outputs != (uint32_t)b->target->outputs)
-        return pith__fail(
-            err, PITH_ERR_ARGUMENT,
-            "the baseline was trained on another database, or on this one before it was made anew");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the baseline was trained on another database, or on this one before it "
+                          "was made again");
     in.left -= sizeof(uint64_t);
     b->middle = h.middle;
     b->spread = h.spread;

@@ -267,7 +267,7 @@ static pith_status query_fill(pith__build *b, pith__rdb_table *t, const pith__ta
     return pith__build_warn(
         b, err,
         "task '" PITH_STR_FMT
-        "' has neither a known_at nor known_delay_seconds: its targets count as "
+        "' has neither a known_at nor known_delay_seconds: its targets are treated as "
         "known from the time when they are asked for",
         PITH_STR_ARG(from->name));
 }

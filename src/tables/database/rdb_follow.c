@@ -44,8 +44,7 @@ static pith_status follow_column(const pith__rdb *rdb, const pith__rdb *kept, ui
     char how[160];
     if (!pith__str_eq(mine->name, its->name))
         return follow_differs(
-            t, its->name, "stands in another place; keep the order of the columns in the schema",
-            err);
+            t, its->name, "is in another place; keep the order of the columns in the schema", err);
     if (mine->stype != its->stype) {
         snprintf(how, sizeof how, "has the stype %s and had %s", pith__stype_names[mine->stype],
                  pith__stype_names[its->stype]);

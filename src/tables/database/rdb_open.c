@@ -20,7 +20,7 @@ typedef struct rdb_reading {
 
 static pith_status rdb_damaged(const rdb_reading *r, const char *what) {
     return pith__fail(r->err, PITH_ERR_FORMAT,
-                      "%s is damaged: %s; make it anew with pith preprocess", r->path, what);
+                      "%s is damaged: %s; make it again with pith preprocess", r->path, what);
 }
 
 /* The next section, which must be of this kind and size. Sections are in the order in which they
@@ -428,7 +428,7 @@ static pith_status rdb_read(rdb_reading *r) {
     if (h.version != PITH_RDB_VERSION || h.order != PITH_RDB_ORDER)
         return pith__fail(r->err, PITH_ERR_UNSUPPORTED,
                           "%s was made by another version of Pith or on a machine of another byte "
-                          "order; make it anew",
+                          "order; make it again",
                           r->path);
     if (h.bytes != file->size) return rdb_damaged(r, "it is not complete");
     PITH_TRY(rdb_checksum(&sum, r, file->data + sizeof h, file->size - sizeof h));

@@ -128,7 +128,7 @@ static pith_status trainer_read(trainer_parts *p, const uint8_t *bytes, size_t s
     memcpy(h, bytes, sizeof *h);
     if (h->version != TRAINER_VERSION || h->order != 0x01020304)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
-                          "the model was written by another version of Pith; train it anew");
+                          "the model was written by another version of Pith; train it again");
     memcpy(&hash, bytes + size - sizeof hash, sizeof hash);
     PITH_TRY(trainer_hash(&sum, bytes, size - sizeof hash, stop, err));
     if (hash != sum)
@@ -215,7 +215,7 @@ pith_status pith__trainer_load(pith_relational **model, const pith__rdb *const *
         p.h.database != trainer_checksum(rdbs, count))
         return pith__fail(
             err, PITH_ERR_ARGUMENT,
-            "the model was trained on another database, or on this one before it was made anew");
+            "the model was trained on another database, or on this one before it was made again");
     pith__trainer_question *questions = pith__memory_alloc(allocator, count * sizeof *questions, 8);
     if (!questions) return pith__fail_memory(err, count * sizeof *questions);
     pith_status status =

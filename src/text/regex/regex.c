@@ -239,7 +239,7 @@ int pith__regex_next(const pith__regex *regex, const char *text, size_t size, si
         pith__fail_memory(err, MEMORY_LIMIT_KIB);
     else
         pith__fail(err, PITH_ERR_ARGUMENT,
-                   "the expression '" PITH_STR_FMT "' takes too many steps on this text",
+                   "the expression '" PITH_STR_FMT "' needs too many steps on this text",
                    PITH_STR_ARG(regex->pattern));
     return -1;
 }

@@ -233,7 +233,7 @@ static pith_status gguf_find_pre(const gguf_pre **pre, pith__loader *loader,
     return pith__fail(loader->err, PITH_ERR_UNSUPPORTED,
                       "GGUF: 'tokenizer.ggml.pre' is '" PITH_STR_FMT
                       "'; known are %s; put the model's tokenizer.json "
-                      "and config.json beside the file and give the directory as the model",
+                      "and config.json next to the file and give the directory as the model",
                       PITH_STR_ARG(t->pre), known.data);
 }
 

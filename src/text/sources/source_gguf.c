@@ -217,7 +217,7 @@ static pith_status source_gguf_load(pith__loader *loader, const char *path, pith
         return pith__fail(loader->err, PITH_ERR_UNSUPPORTED,
                           "GGUF: a tokenizer of the kind '" PITH_STR_FMT
                           "'; known are bert, t5, gpt2 and llama; put the model's tokenizer.json "
-                          "and config.json beside "
+                          "and config.json next to "
                           "the file and give the directory as the model",
                           PITH_STR_ARG(t.model));
     PITH_TRY(source_gguf_tokens(&t, loader));

@@ -66,7 +66,7 @@ static pith_status delta_infer(pith__infer *c) {
     if (s.packed != !pith__has_input(c, VALUE))
         return pith__op_fail(c, "key and value go together");
     if ((s.packed || !pith__has_input(c, ENDS)) && !pith__has_input(c, STATE) && q->rank != 4)
-        return pith__op_fail(c, "initial_state is missing, which tells the batch and the heads");
+        return pith__op_fail(c, "initial_state is missing, which gives the batch and the heads");
     if ((s.gated && !pith__has_input(c, DECAY)) || (s.retrieves && !pith__has_input(c, BETA)))
         return pith__op_fail(c, "decay or beta is missing, which the update rule needs");
     if ((s.softplus || s.sigmoid) && s.gated && !pith__has_input(c, A_LOG))

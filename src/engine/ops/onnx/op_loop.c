@@ -55,7 +55,7 @@ static pith_status loop_infer(pith__infer *c) {
         int before = in[OWN + i].dtype, after = out[1 + i].dtype;
         if (before && after && before != after && before < PITH_DTYPE_COUNT &&
             after < PITH_DTYPE_COUNT) {
-            return pith__op_fail(c, "value %d begins as %s and goes on as %s", i,
+            return pith__op_fail(c, "value %d begins as %s and continues as %s", i,
                                  pith__dtype_name(before), pith__dtype_name(after));
         }
         loop_only_dtype(&c->out[i], &out[1 + i]);

@@ -98,7 +98,7 @@ static pith_status scan_infer(pith__infer *c) {
     for (int i = 0; i < c->out_count; i++) c->out[i].dtype = out[i].dtype;
     for (int i = 0; i < l.states; i++) {
         if (!out[i].dtype || !in[i].dtype || out[i].dtype == in[i].dtype) continue;
-        return pith__op_fail(c, "state %d begins as %s and goes on as %s", i,
+        return pith__op_fail(c, "state %d begins as %s and continues as %s", i,
                              pith__dtype_name(in[i].dtype), pith__dtype_name(out[i].dtype));
     }
     return PITH_OK;

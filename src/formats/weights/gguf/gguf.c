@@ -143,7 +143,7 @@ static pith_status gguf_add(gguf *g, const gguf_tensor *t, pith_str data) {
     const pith__gguf_form *form = pith__gguf_form_find(t->type);
     if (!form)
         return pith__fail(g->err, PITH_ERR_UNSUPPORTED,
-                          "type %u (%s); " PITH_GGUF_FORMS " are read; take a file of one of these",
+                          "type %u (%s); " PITH_GGUF_FORMS " are read; use a file of one of these",
                           t->type, pith__gguf_form_name(t->type));
     pith_tensor tensor = { .dtype = form->dtype, .rank = (int)t->rank };
     const size_t joined = gguf_joined(t);

@@ -78,7 +78,7 @@ static pith_status settings_architecture(pith__gguf_settings *s) {
         return pith__fail(
             s->err, PITH_ERR_UNSUPPORTED,
             "%s: architecture '" PITH_STR_FMT "'; GGUF is read for " PITH_GGUF_ARCHS
-            "; take the model's directory with config.json and safetensors, or an .onnx file",
+            "; use the model's directory with config.json and safetensors, or an .onnx file",
             s->name, PITH_STR_ARG(item->entry.text));
     }
     return pith__fail(s->err, PITH_ERR_UNSUPPORTED, "%s: the file does not say its architecture",
@@ -131,7 +131,7 @@ pith_status pith__gguf_setting_needed(int *value, pith__gguf_settings *s, const 
     *value = (int)count;
     if (count && count <= INT32_MAX) return PITH_OK;
     return pith__fail(s->err, PITH_ERR_FORMAT,
-                      "%s: no usable setting '%s.%s'; if a config.json lies beside the file, give "
+                      "%s: no usable setting '%s.%s'; if a config.json is next to the file, give "
                       "the directory as the "
                       "model",
                       s->name, s->arch->name, key);

@@ -232,7 +232,7 @@ static void providers_lacking(void **unused) {
     pith_open_options o = open_with("ort", &how);
     assert_int_equal(pith_model_open_memory(&model, relu, SIZE, &o, &err), PITH_OK);
     assert_int_equal(heard.warnings, 1);
-    assert_non_null(strstr(heard.last, "the provider CoreML is passed over: "));
+    assert_non_null(strstr(heard.last, "the provider CoreML is skipped: "));
     assert_string_equal(report_of(model).providers, "cuda");
     pith_model_close(model);
     how.providers = none, how.provider_count = 1, how.strict = 1;

@@ -339,7 +339,7 @@ static void lists(void **state) {
           "module Pooling (folder 'p'): it is a module of tokens' vectors, but stands where there "
           "is one vector" },
         { "[" POOLED ", " ENTRY("Transformer", "") "]", PITH_ERR_UNSUPPORTED,
-          "module Transformer (beside modules.json): it is a module of texts" },
+          "module Transformer (next to modules.json): it is a module of texts" },
         { "[" POOLED ", " ENTRY("Dense", "d") "]", PITH_ERR_NOT_FOUND,
           "d/config.json is not there" },
         { "[" ENTRY("Transformer", "") ", " ENTRY("Normalize", "n") "]", PITH_ERR_UNSUPPORTED,

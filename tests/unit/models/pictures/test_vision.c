@@ -233,7 +233,7 @@ static void test_onnx(void **state) {
     pith_embed_images_options o = PITH_EMBED_IMAGES_OPTIONS_INIT;
     pith_model *model = open_path(PITH_TEST_DATA "/families/clip-vision-script14/model.onnx", NULL);
     assert_int_equal(pith_embed_images(vectors, model, images, 1, NULL, &err), PITH_ERR_NOT_FOUND);
-    assert_non_null(strstr(err.message, "put the model's preprocessor_config.json beside it"));
+    assert_non_null(strstr(err.message, "put the model's preprocessor_config.json next to it"));
     mkdir(LAYOUT, 0777);
     write_file(LAYOUT "/preprocessor_config.json",
                "{\"image_processor_type\": \"ViTImageProcessor\", \"size\": {\"height\": 8, "

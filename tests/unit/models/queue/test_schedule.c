@@ -294,7 +294,7 @@ static void test_shares_of_few(void **state) {
     pith__schedule_init(&s, &allocator, 2, 1000, 50);
     assert_int_equal(pith__schedule_check(&s, 1, 501, &of_key, &err), PITH_ERR_ARGUMENT);
     assert_false(of_key);
-    assert_non_null(strstr(err.message, "takes 501 bytes, and one key may hold 50 % of 1000"));
+    assert_non_null(strstr(err.message, "needs 501 bytes, and one key may hold 50 % of 1000"));
     r[0] = make(1, 1), r[0].bytes = 500;
     add(&r[0]);
     assert_int_equal(flood(r + 1, 1, 10, "1 of 2 requests"), 0);

@@ -106,7 +106,7 @@ static void test_refused(void **state) {
     o.instruction = "anything";
     assert_int_equal(pith_rerank(&score, model, all.texts[0], all.pairs, 1, &o, &err),
                      PITH_ERR_ARGUMENT);
-    assert_non_null(strstr(err.message, "only rerankers that are language models take one"));
+    assert_non_null(strstr(err.message, "only rerankers that are language models read one"));
     pith_model_close(model);
     /* an embedder has modules.json: it answers no questions */
     edit_task(PITH_BINARY_DIR "/judge-embedder", "judge-qwen3", "\"model_type\": \"qwen3\"",
