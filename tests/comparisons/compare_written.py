@@ -99,6 +99,8 @@ COARSE_OPS = {"DynamicQuantizeLinear", "QuantizeLinear", "DequantizeLinear", "QL
               "QAttention", "QGemm", "MatMulNBits", "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearAveragePool"}
 
 
+# Models whose results ONNX Runtime does not give in a type: of a row whose keys are all masked, its GroupQueryAttention makes NaN in f16.
+NOT_GIVEN = {"operators/group_query_masked_inf": "f16"}
 DIGITS = {"f16": 11, "bf16": 8}
 
 
@@ -310,7 +312,7 @@ class Comparison:
         return copied(feeds)
 
     def compare_results(self, original, way, path):
-        if not original.opened:
+        if not original.opened or NOT_GIVEN.get(original.name) in way.options:
             return
         plain, got = original.coarse or None in way.options or ("--dtype" in way.options and breaks_fusion(path)), None
         fault = fault_of(lambda: session(str(path), plain))
