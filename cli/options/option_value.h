@@ -18,8 +18,8 @@ int option_lower(const command *c, const char *label, const option *o, void *set
  */
 bool option_heeded(const option_row *row);
 
-/* What values there are, as a part of a sentence: "must be a number from 1 to 4096"; "" for any text.
- */
+/* What values there are, as a part of a sentence: "must be a number from 1 to 4096"; "" for any
+ * text. */
 void option_range(char *range, size_t size, const option_row *row);
 
 /* An OPTION_AMOUNT as a float: what is too small for one is 0, which is stored as -1, too. */

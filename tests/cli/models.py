@@ -210,7 +210,7 @@ class Said(Directory):
         model = self.copy("dense")
         for change, says in (
                 (lambda m: m[2].update(type="sentence_transformers.models.BoW"),
-                 "module 'sentence_transformers.models.BoW' is not supported: it counts words"),
+                 "module 'sentence_transformers.models.BoW' is not supported: its vectors are counts of words"),
                 (lambda m: m[2].update(type="sentence_transformers.models.Odd"), "module 'sentence_transformers.models.Odd' is not supported; supported are"),
                 (lambda m: m[2].update(type="modeling_own.Dense"), "module 'modeling_own.Dense' is code that comes with the model, which is not run"),
                 (lambda m: m[2].update(path="3_Dense"), "modules.json: module Dense (folder '3_Dense'): modules.json names the folder '3_Dense', "
@@ -231,7 +231,7 @@ class Said(Directory):
         self.embed(model, ("module Dense (folder '2_Dense')", "2_Dense: no weights; looked for model.safetensors and pytorch_model.bin"))
         wide = self.copy("chain")
         self.edit(wide / "1_Pooling/config.json", lambda c: c.update(pooling_mode="mean"))
-        self.embed(wide, "the pooled vectors have 8 numbers, but a module behind the pooling takes 16; use the model's own pooling")
+        self.embed(wide, "the pooled vectors have 8 numbers, but a module behind the pooling needs 16; use the model's own pooling")
         self.embed(DATA / "chain", "the pooled vectors have 8 numbers", "--pooling", "cls")
         tokens = self.copy("dense-tokens")
         path = next(tokens.glob("1_Dense"))

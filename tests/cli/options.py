@@ -497,7 +497,7 @@ class Tables(Options):
         self.assertIn("prefers-color-scheme:dark", style)
         self.assertNotIn("script", (self.dir / "staff.svg").read_text())
         self.bad(2, BERT, "--svg", "x.svg", verb="inspect", says="--dot draws a model")
-        self.bad(2, "staff.rdb", "--ops", verb="inspect", says="takes --json and --svg alone")
+        self.bad(2, "staff.rdb", "--ops", verb="inspect", says="where only --json and --svg apply")
         (self.dir / "cut.rdb").write_bytes((self.dir / "staff.rdb").read_bytes()[:-9])
         self.bad(1, "cut.rdb", "--svg", "cut.svg", verb="inspect", says="cut.rdb")
         self.assertFalse((self.dir / "cut.svg").exists())
