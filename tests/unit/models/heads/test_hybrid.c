@@ -337,7 +337,7 @@ static void test_damaged_matrices(void **state) {
         { "{'descr': '<f4', 'fortran_order': False, 'shape': (8, 8, 4), }", 1024,
           "vocab has 8 words" },
         { "{'descr': '<f4', 'fortran_order': False, 'shape': (9, 4, 8), }", 1152,
-          "the matrices of miniCOIL take 4 numbers, but the vectors of the model have 8" },
+          "the matrices of miniCOIL need 4 numbers, but the vectors of the model have 8" },
         { "", 8, "[words, inputs, outputs]" },
     };
     copy_links(MINICOIL, COPY);
