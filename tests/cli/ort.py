@@ -273,7 +273,7 @@ class Config(Case):
         self.assertEqual(text, (self.dir / "out.config").read_text())
         _, said = self.select(SOURCE / "tests/data/hf/bert", "--ort-operators", self.dir / "none.config", code=1)
         self.assertIn("ONNX Runtime reads ONNX files only; write one with 'pith export'", said)
-        for wrong, words in (("-", "--ort-operators -"), ("operators.txt", "takes the name of a file that ends in .config")):
+        for wrong, words in (("-", "--ort-operators -"), ("operators.txt", "is the name of a file that ends in .config")):
             _, said = self.select(model, "--ort-operators", wrong, code=2)
             self.assertIn(words, said)
 
