@@ -46,7 +46,9 @@ static pith_status dft_form_of(const pith__infer *c, dft_form *f, bool *known) {
     if (f->axis == x->rank - 1)
         return pith__fail(c->err, PITH_ERR_ARGUMENT, "axis is the one of real and imaginary parts");
     f->length = x->dims[f->axis];
-    if (f->inverse && f->onesided && pith__dim_known(f->length)) f->length = 2 * (f->length - 1);
+    if (f->inverse && f->onesided)
+        f->length = pith__dim_apply(c->dims, PITH_DIM_MUL,
+                                    pith__dim_apply(c->dims, PITH_DIM_ADD, f->length, -1), 2);
     if (c->in_count > 1 && c->in[1] && !pith__type_elem(c->in[1], 0, &f->length)) return PITH_OK;
     if (pith__dim_known(f->length) && f->length < 1)
         return pith__fail(c->err, PITH_ERR_ARGUMENT, "length %lld is not positive",
