@@ -189,7 +189,7 @@ pith_status pith__compiled_write(const pith__section_out *sections, size_t count
                                  const pith_writer *writer, pith__stop *stop, pith__progress *told,
                                  pith_error *err) {
     char head[PITH_SECTIONS_HEADER + SECTIONS_MAX * PITH_SECTIONS_ENTRY];
-    pith__section_entry entries[SECTIONS_MAX];
+    pith__section_entry entries[SECTIONS_MAX] = { { 0 } };
     if (count > SECTIONS_MAX)
         return pith__fail(err, PITH_ERR_UNSUPPORTED,
                           "a compiled file has room for %d sections, not %zu", SECTIONS_MAX, count);
