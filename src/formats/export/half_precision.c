@@ -243,6 +243,14 @@ static bool half_reaches(const narrower *n, const pith__opset_rule *form, const 
     return !any;
 }
 
+/* Scattering that adds or compares: sums need more digits than f16 has, and ONNX Runtime has no such
+ * operator of f16 for CPUs. */
+static bool half_reduces(const pith__node *node) {
+    static const char *const ops[] = { "ScatterElements", "ScatterND" };
+    return OP_IS_AMONG(node, ops) &&
+           !pith__str_is(pith__node_str(node, "reduction", "none"), "none");
+}
+
 /* Whether a node computes in f32. By the standard, the first floating-point input decides; then
  * come operators that need the range, and nodes the caller keeps. An operator that only passes
  * values on follows its inputs: casts around it would gain nothing. */
@@ -258,7 +266,7 @@ static bool half_is_wide(const narrower *n, const pith__opset_rule *form, const 
         wide += n->forms[v->id].from_wide;
     }
     if (!inputs || !half_reaches(n, form, node) || half_is_opaque(node) ||
-        OP_IS_AMONG(node, wide_ops) || half_is_kept(n, node))
+        OP_IS_AMONG(node, wide_ops) || half_reduces(node) || half_is_kept(n, node))
         return true;
     return computed && computed == wide && OP_IS_AMONG(node, following_ops);
 }
