@@ -243,8 +243,8 @@ static bool half_reaches(const narrower *n, const pith__opset_rule *form, const 
     return !any;
 }
 
-/* Scattering that adds or compares: sums need more digits than f16 has, and ONNX Runtime has no such
- * operator of f16 for CPUs. */
+/* Scattering that adds or compares: sums need more digits than f16 has, and ONNX Runtime has no
+ * such operator of f16 for CPUs. */
 static bool half_reduces(const pith__node *node) {
     static const char *const ops[] = { "ScatterElements", "ScatterND" };
     return OP_IS_AMONG(node, ops) &&
