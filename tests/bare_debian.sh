@@ -4,12 +4,11 @@
 #
 # usage: bare_debian.sh SOURCE_DIR WORK_DIR     as root
 # Debian is installed once, into the cache. The network, its certificates and the settings of apt and pip are those of this
-# machine. $PITH_DEBIAN_MIRROR: where packages come from.
+# machine. $PITH_DEBIAN_MIRROR: where the packages of Debian come from, if not from debootstrap's own mirror.
 set -e
 source=$(realpath "$1")
 work=$2
 cache=${PITH_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/pith}
-mirror=${PITH_DEBIAN_MIRROR:-http://deb.debian.org/debian}
 base=$cache/debian-12
 root=$work/root
 
@@ -22,7 +21,7 @@ exec 9>"$cache/debian-12.lock"
 flock 9
 if [ ! -e "$base.complete" ]; then
     rm -rf "$base"
-    debootstrap --variant=minbase --include=git,make,python3,ca-certificates bookworm "$base" "$mirror" >"$work/debootstrap.log" 2>&1 ||
+    debootstrap --variant=minbase --include=git,make,python3,ca-certificates bookworm "$base" ${PITH_DEBIAN_MIRROR:+"$PITH_DEBIAN_MIRROR"} >"$work/debootstrap.log" 2>&1 ||
         { tail -20 "$work/debootstrap.log" >&2; exit 1; }
     touch "$base.complete"
 fi
