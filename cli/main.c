@@ -89,8 +89,7 @@ static int unknown_command(const char *name) {
         note("pith: unknown command '%s'%s", name, hint);
         return EXIT_USAGE;
     }
-    snprintf(small, sizeof small, "%s", name);
-    in_small_letters(small);
+    small_letters(small, sizeof small, name, SIZE_MAX);
     for (const command *const *verb = verbs; *verb; verb++)
         if (is_near(small, (*verb)->name, &best)) near = (*verb)->name;
     note("pith: unknown command '%s'%s%s%s", name, near ? "; did you mean '" : "", near ? near : "",

@@ -5,7 +5,6 @@
  * as near, however much longer it is. */
 #include "cli/hub/near_names.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -14,16 +13,10 @@
 #include "cli/hub/known_models.h"
 #include "cli/hub/local_models.h"
 
-static void near_lower(char *out, size_t size, const char *text) {
-    size_t n = 0;
-    for (; text[n] && n + 1 < size; n++) out[n] = (char)tolower((unsigned char)text[n]);
-    out[n] = 0;
-}
-
 static size_t near_distance(const char *typed, const char *name) {
     char a[40], b[40];
-    near_lower(a, sizeof a, typed);
-    near_lower(b, sizeof b, name);
+    small_letters(a, sizeof a, typed, SIZE_MAX);
+    small_letters(b, sizeof b, name, SIZE_MAX);
     const size_t d = spelling_distance(a, b), n = strlen(a);
     return n > 2 && strstr(b, a) && d > 2 ? 2 : d;
 }

@@ -138,8 +138,11 @@ static const option *option_find(const option *options, const char *argument, co
     return NULL;
 }
 
-void in_small_letters(char *text) {
-    for (; *text; text++) *text = (char)tolower((unsigned char)*text);
+void small_letters(char *out, size_t size, const char *text, size_t length) {
+    size_t n = 0;
+    for (; n < length && text[n] && n + 1 < size; n++)
+        out[n] = (char)tolower((unsigned char)text[n]);
+    out[n] = 0;
 }
 
 bool is_near(const char *typed, const char *name, size_t *best) {
@@ -176,8 +179,7 @@ static int option_unknown(const command *c, const option *options, const char *a
     size_t best = SIZE_MAX;
     const char *near = NULL;
     if (argument[1] == '-')
-        snprintf(typed, sizeof typed, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
-    in_small_letters(typed);
+        small_letters(typed, sizeof typed, argument + 2, strcspn(argument + 2, "="));
     for (const option *o = options; o->row || o->heading; o++)
         if (o->row && is_near(typed, o->row->name, &best)) near = o->row->name;
     if ((!near || strcmp(near, typed) != 0) && other_option(hint, sizeof hint, c, argument))

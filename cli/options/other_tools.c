@@ -75,9 +75,9 @@ static bool other_find(other_row *row, const char *table, const char *word) {
 static bool other_plain(char plain[40], const char *typed) {
     const size_t n = strcspn(typed, "=");
     if (n >= 40) return false;
+    small_letters(plain, 40, typed, n);
     for (size_t i = 0; i < n; i++)
-        plain[i] = typed[i] == '_' ? '-' : (char)tolower((unsigned char)typed[i]);
-    plain[n] = 0;
+        if (plain[i] == '_') plain[i] = '-';
     return true;
 }
 
