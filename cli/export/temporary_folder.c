@@ -2,16 +2,11 @@
 #include "cli/export/temporary_folder.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-static int temporary_remove_one(const char *path, const struct stat *st, int kind, struct FTW *at) {
-    (void)st, (void)kind, (void)at;
-    return remove(path);
-}
+#include "cli/base/remove_tree.h"
 
 int temporary_folder_make(char folder[PATH_MAX], const command *c) {
     const char *base = getenv("TMPDIR");
@@ -23,5 +18,5 @@ int temporary_folder_make(char folder[PATH_MAX], const command *c) {
 }
 
 void temporary_folder_remove(const char *folder) {
-    if (*folder) nftw(folder, temporary_remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    if (*folder) remove_tree(folder);
 }

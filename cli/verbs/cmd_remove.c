@@ -4,7 +4,6 @@
  * model gets a hidden name first, so that no other process opens a part of it, and the lock of
  * `pith pull` is held meanwhile. Symbolic links are removed and never followed. */
 #include <errno.h>
-#include <ftw.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 
 #include "cli/base/cli.h"
 #include "cli/base/message.h"
+#include "cli/base/remove_tree.h"
 #include "cli/hub/local_models.h"
 #include "cli/hub/pull_place.h"
 #include "cli/output/json_out.h"
@@ -99,23 +99,15 @@ static int remove_check(const command *c, const local_models *m, const local_mod
 
 /* ---- removing ---- */
 
-static int remove_one_file(const char *path, const struct stat *st, int type, struct FTW *place) {
-    (void)st;
-    (void)place;
-    return type == FTW_DP || type == FTW_D ? rmdir(path) : unlink(path);
-}
-
 /* With the lock held. */
-static int remove_tree(const command *c, const local_model *model, const pull_place *place) {
+static int remove_from_cache(const command *c, const local_model *model, const pull_place *place) {
     char hidden[PATH_MAX];
-    struct stat st;
     snprintf(hidden, sizeof hidden, "%s/.%s.%ld.removed", place->folder, place->base,
              (long)getpid());
-    if (lstat(model->path, &st) || rename(model->path, hidden))
+    if (rename(model->path, hidden))
         return fail(c, "%s cannot be removed: %s", model->path, strerror(errno));
-    const int failed = S_ISDIR(st.st_mode) ? nftw(hidden, remove_one_file, 16, FTW_PHYS | FTW_DEPTH)
-                                           : unlink(hidden);
-    if (failed) return fail(c, "%s: %s; the rest of it stays there", hidden, strerror(errno));
+    if (remove_tree(hidden))
+        return fail(c, "%s: %s; the rest of it stays there", hidden, strerror(errno));
     return EXIT_DONE;
 }
 
@@ -128,7 +120,7 @@ static int remove_model(const command *c, const local_models *m, const char *nam
     const uint64_t freed = link ? 0 : local_model_bytes(model->path);
     int code = remove_check(c, m, model);
     if (!code) code = pull_place_open(&place, c, model->name);
-    if (!code) code = remove_tree(c, model, &place);
+    if (!code) code = remove_from_cache(c, model, &place);
     pull_place_close(&place);
     if (code) return code;
     if (told)
