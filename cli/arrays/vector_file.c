@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "base/formats/csv.h"
-#include "base/formats/json_write.h"
 #include "base/formats/npy.h"
 #include "base/half.h"
 #include "base/str.h"
 #include "cli/arrays/npy_tensor.h"
 #include "cli/arrays/tensor_file.h"
 #include "cli/base/text_input.h"
+#include "cli/output/json_out.h"
 
 /* The longest line of JSON. A vector of a million components has about 20 MB. */
 #define LINE_BYTES ((size_t)64 << 20)
@@ -180,13 +180,6 @@ static bool csv_number(float *x, pith_str cell) {
     return !*end;
 }
 
-static void csv_id(vector_file *f, pith_str cell) {
-    const pith_writer writer = bytes_writer(&f->ids);
-    pith__out to = { .writer = &writer };
-    pith__json_out json = { &to, false };
-    pith__json_put_string(&json, cell);
-}
-
 /* Whether the row that begins here names columns, and whether the first one is "id". */
 static bool csv_header(bool *ids, pith__csv_scan s) {
     bool numbers = false;
@@ -214,7 +207,7 @@ static const char *csv_row(vector_file *f, bytes *rows, pith__csv_scan *s, bool 
         if (after == PITH_CSV_FAULT) return s->fault;
         if (after == PITH_CSV_MEMORY) return "out of memory";
         if (ids && !column) {
-            csv_id(f, cell);
+            json_quote(&f->ids, cell);
             continue;
         }
         if (!csv_number(&x, cell))

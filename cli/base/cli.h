@@ -156,7 +156,8 @@ int take_model(const command *c, const char **model, const string_list *rest);
 /* How many characters must be changed, added or taken away to make b out of a (Levenshtein);
  * SIZE_MAX for long ones. */
 size_t spelling_distance(const char *a, const char *b);
-/* Up to `length` characters of a text, as many as there is room for, with small letters of ASCII. */
+/* Up to `length` characters of a text, as many as there is room for, with small letters of ASCII.
+ */
 void small_letters(char *out, size_t size, const char *text, size_t length);
 /* True if a name is close to the typed one, and closer than *best, which is then set to its
  * distance. */
