@@ -211,8 +211,8 @@ static const char *csv_row(vector_file *f, bytes *rows, pith__csv_scan *s, bool 
             continue;
         }
         if (!csv_number(&x, cell))
-            why = "it holds something else than numbers; ids are a first column that the header "
-                  "names id";
+            why = "it holds something else than numbers; ids are a first column named id in the "
+                  "header";
         bytes_add(rows, &x, why ? 0 : sizeof x);
         dim++;
     }

@@ -30,8 +30,7 @@ int model_out_check_name(const command *c, const char *path, const char *kind) {
     if (!dot) return EXIT_DONE;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (!strcasecmp(dot, others[i].suffix) && strcmp(kind, others[i].kind) != 0)
-            return usage(c, "-o %s: a file of this command ends in .%s; %s", path, kind,
-                         others[i].hint);
+            return usage(c, "-o %s: this command writes .%s files; %s", path, kind, others[i].hint);
     return EXIT_DONE;
 }
 
